@@ -1,122 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the ledger believes after a restart, of pods whose annotations were changed while nobody looked:
- * one cluster, and one extender after the other on it.
- */
-#include "core/bytes.h"
-#include "verbs/sealer.h"
-#include "world.h"
-
+/* What the ledger believes after a restart, of pods whose annotations were changed while nobody looked. */
+#include "sealed_cluster.h"
 #include "suite.h"
-
-#include <string.h>
-
-#define KEY "key 0000000a 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f 1000\n"
-#define OTHER_KEY "key 0000000b 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f 2000\n"
-#define ADOPTED "adopted 1000\n"
-#define INDEX "ALIYUN_COM_GPU_MEM_IDX"
-
-static struct world first, now;
-static struct fake_cluster *cluster;
-static struct seals *seals;
-
-static void set_keys(const char *text)
-{
-    seals_set(seals, keyring_parse(text, NULL));
-}
-
-static void begin(struct world *world)
-{
-    const struct store_options options = {
-        .policy = &policies[0], .patience_ms = 60000, .seals = seals};
-
-    world->store = store_new(&options);
-    world->cluster = cluster;
-    world->extender = (struct extender){
-        .store = world->store,
-        .cluster = fake_cluster_base(cluster),
-        .bind_timeout_ms = 400,
-    };
-    world_sync(world);
-}
-
-/* "duo" has two cards of 10 units; "p" and "q" want 3 and are pending. */
-static void setup(void)
-{
-    cluster = fake_cluster_new();
-    seals = seals_new();
-    set_keys(KEY ADOPTED);
-    fake_cluster_put_node(cluster, "duo", 20, 2);
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 3});
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "q", .mem = 3});
-    begin(&first);
-}
-
-static void end(struct world *world)
-{
-    if (!world->store)
-        return;
-    world_verify(world);
-    store_free(world->store);
-    world->store = NULL;
-}
-
-static void teardown(void)
-{
-    end(&first);
-    end(&now);
-    fake_cluster_free(cluster);
-    seals_free(seals);
-}
-
-static void restart(void)
-{
-    end(&now);
-    begin(&now);
-}
-
-/* "p" is on card 0 of "duo", and runs. */
-static void run_p(void)
-{
-    world_expect_bind(&first, "p", "duo", "");
-    fake_cluster_assign(cluster, "p");
-    fake_cluster_start(cluster, "p");
-    world_catch_up(&first);
-    ck_assert_int_eq(world_card(&first, "uid-p"), 0);
-}
-
-/* "r" is on card 1, and runs. */
-static void others_run_r(void)
-{
-    fake_cluster_add_pod(cluster, &(struct fake_pod){
-                                      .name = "r", .node = "duo", .mem = 3, .card = "1"});
-    fake_cluster_assign(cluster, "r");
-    fake_cluster_start(cluster, "r");
-}
-
-static void expect_used(struct world *world, int64_t card0, int64_t card1, int64_t unplaced)
-{
-    ck_assert_int_eq(world_used(world, "duo", 0), card0);
-    ck_assert_int_eq(world_used(world, "duo", 1), card1);
-    ck_assert_int_eq(world_unplaced(world, "duo"), unplaced);
-}
-
-static int64_t time_of(struct world *world, const char *uid)
-{
-    const int64_t time_ns = ledger_get(store_lock(world->store), uid)->assume_time_ns;
-
-    store_unlock(world->store);
-    return time_ns;
-}
-
-static enum distrust distrust_of(struct world *world, const char *uid)
-{
-    const struct allocation *held = ledger_get(store_lock(world->store), uid);
-    const enum distrust distrust = held->distrust;
-
-    store_unlock(world->store);
-    return distrust;
-}
 
 START_TEST(a_binding_carries_a_seal)
 {
@@ -476,104 +361,6 @@ START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
 }
 END_TEST
 
-START_TEST(a_rotated_key_seals_anew)
-{
-    run_p();
-    set_keys(KEY OTHER_KEY ADOPTED);
-    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
-    world_catch_up(&first);
-    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
-    ck_assert(g_str_has_prefix(seal, "v1:0000000b:"));
-    store_lock(first.store);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000a"), 0);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000b"), 1);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), NULL), 0);
-    store_unlock(first.store);
-    set_keys(OTHER_KEY ADOPTED);
-    fake_cluster_annotate(cluster, "p", INDEX, "1");
-    restart();
-    expect_used(&now, 3, 0, 0);
-}
-END_TEST
-
-/* Of two replicas the one that serves is of a version that knows no seals. */
-START_TEST(what_an_older_version_binds_is_sealed_by_the_one_that_watches)
-{
-    begin(&now);
-    end(&first);
-    struct seals *kept = seals;
-    seals = NULL;
-    begin(&first);
-    seals = kept;
-    run_p();
-    g_autofree char *none = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
-    ck_assert_ptr_null(none);
-    g_autofree char *pod = fake_cluster_pod_json(cluster, "p");
-    feed_event(now.store, FEED_PODS, false, pod);
-    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 1);
-    fake_cluster_annotate(cluster, "p", INDEX, "1");
-    restart();
-    expect_used(&now, 3, 0, 0);
-}
-END_TEST
-
-/* After a rollback: as it was before there were seals. */
-START_TEST(an_older_version_reads_what_is_annotated)
-{
-    run_p();
-    fake_cluster_annotate(cluster, "p", INDEX, "1");
-    struct seals *kept = seals;
-    seals = NULL;
-    restart();
-    seals = kept;
-    expect_used(&now, 0, 3, 0);
-    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_NONE);
-}
-END_TEST
-
-/* What one replica has sealed the next one knows. */
-START_TEST(a_binding_that_arrives_after_a_takeover_is_sealed)
-{
-    first.extender.bind_timeout_ms = 100;
-    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_DELAY_EFFECT, OUTCOME_UNKNOWN});
-    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
-    g_autofree char *error = world_bind(&first, "p", "duo");
-    ck_assert_str_ne(error, "");
-    begin(&now);
-    fake_cluster_carry_out(cluster);
-    fake_cluster_start(cluster, "p");
-    fake_cluster_annotate(cluster, "p", INDEX, "1");
-    restart();
-    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_EDITED);
-    const struct allocation *held = ledger_get(store_lock(now.store), "uid-p");
-    ck_assert_int_eq(held->shares[0].card, 0);
-    store_unlock(now.store);
-}
-END_TEST
-
-START_TEST(a_lost_key_leaves_nothing_sealed)
-{
-    run_p();
-    set_keys(OTHER_KEY ADOPTED);
-    restart();
-    expect_used(&now, 0, 0, 3);
-}
-END_TEST
-
-START_TEST(a_failed_patch_is_tried_again_later)
-{
-    others_run_r();
-    world_catch_up(&first);
-    fake_cluster_script_annotate(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
-    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
-    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
-    ck_assert_uint_eq(fake_cluster_n_annotated(cluster), 1);
-    store_lock(first.store);
-    ck_assert(!sealing_has_tried(store_sealing(first.store)));
-    store_unlock(first.store);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("seals");
@@ -594,18 +381,12 @@ int main(void)
     tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
-    tcase_add_test(tests, who_names_devices_besides_counts_on_them);
-    tcase_add_test(tests, who_asks_for_more_than_can_be_read_holds_every_card);
     tcase_add_loop_test(tests, the_seal_of_before_the_last_word_frees_no_card, 0, 2);
     tcase_add_test(tests, who_waits_for_the_last_word_is_known_by_its_seal);
+    tcase_add_test(tests, who_names_devices_besides_counts_on_them);
+    tcase_add_test(tests, who_asks_for_more_than_can_be_read_holds_every_card);
     tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
                         G_N_ELEMENTS(crowds));
-    tcase_add_test(tests, a_rotated_key_seals_anew);
-    tcase_add_test(tests, what_an_older_version_binds_is_sealed_by_the_one_that_watches);
-    tcase_add_test(tests, an_older_version_reads_what_is_annotated);
-    tcase_add_test(tests, a_binding_that_arrives_after_a_takeover_is_sealed);
-    tcase_add_test(tests, a_lost_key_leaves_nothing_sealed);
-    tcase_add_test(tests, a_failed_patch_is_tried_again_later);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
