@@ -85,6 +85,25 @@ bool store_forget_pod(struct store *store, const char *uid)
     return ledger_drop(store->ledger, uid) || known;
 }
 
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
+{
+    store_lock(store);
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+    const bool counts = allocation != NULL;
+    uint64_t number = 0;
+
+    if (counts)
+        rejects_note(store->rejects, allocation, rejection);
+    if (store_forget_pod(store, uid))
+        number = observer_number(store->observer);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
+                                                           .rejection = rejection});
+    if (counts && !store->options.silent)
+        metrics_count(COUNTER_REJECTED, rejection->kind);
+    return counts;
+}
+
 /* The cards that annotations name and that the pod is not on. */
 static char *format_named(const struct allocation *held, const struct allocation *told)
 {

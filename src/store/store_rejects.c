@@ -4,25 +4,6 @@
 #include "core/ledger.h"
 #include "store/store_state.h"
 
-bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
-{
-    store_lock(store);
-    const struct allocation *allocation = ledger_get(store->ledger, uid);
-    const bool counts = allocation != NULL;
-    uint64_t number = 0;
-
-    if (counts)
-        rejects_note(store->rejects, allocation, rejection);
-    if (store_forget_pod(store, uid))
-        number = observer_number(store->observer);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
-                                                         .rejection = rejection});
-    if (counts && !store->options.silent)
-        metrics_count(COUNTER_REJECTED, rejection->kind);
-    return counts;
-}
-
 bool store_resume_node(struct store *store, const char *name)
 {
     store_lock(store);
