@@ -12,9 +12,17 @@ bool local_choose(const struct config *config, bool *ret_local)
                         : config_on_command_line(config, "service") ? "service"
                                                                     : NULL;
 
-    *ret_local = config_on_command_line(config, "snapshot") ||
-                 config_on_command_line(config, "kubeconfig") ||
-                 config_on_command_line(config, "context");
+    const bool saved = config_on_command_line(config, "snapshot");
+    const char *live = config_on_command_line(config, "kubeconfig") ? "kubeconfig"
+                       : config_on_command_line(config, "context")  ? "context"
+                                                                    : NULL;
+
+    *ret_local = saved || live;
+    if (saved && live) {
+        complain("option '--%s': a saved cluster (--snapshot) is given as well; keep one of them",
+                 live);
+        return false;
+    }
     if (!*ret_local || !asked)
         return true;
     complain("option '--%s': a cluster is given as well; keep one of them", asked);

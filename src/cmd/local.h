@@ -7,7 +7,7 @@
 #include "cmd/backend.h"
 #include "cmd/keys.h"
 
-/* Whether the command line names a cluster; false: a server too, which has been complained about. */
+/* Whether the command line names a cluster; false: a server too, or two clusters, which has been complained about. */
 bool local_choose(const struct config *config, bool *ret_local);
 
 /* What serve would know of the cluster, read once; seals that were not checked are told of. */

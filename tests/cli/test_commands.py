@@ -227,6 +227,12 @@ class Errors(Case):
                 result = run(*arguments, stdout=pipe)
             self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, ""), arguments)
 
+    def test_two_clusters_are_one_too_many(self):
+        for option in ("kubeconfig", "context"):
+            for command in (["nodes"], ["audit"], ["explain", "ml/classifier"]):
+                self.fails(2, f"option '--{option}': a saved cluster (--snapshot) is given as well; keep one of them",
+                           *command, "--snapshot", SNAPSHOT, f"--{option}=x")
+
     def test_standard_input_is_a_file(self):
         pod = json.dumps({"kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}, "spec": {"containers": [
             {"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}]}})
