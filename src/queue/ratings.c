@@ -18,6 +18,7 @@ struct rating_book {
     uint64_t demand; /* demand_version */
     uint64_t opened; /* when, for the last time */
     uint32_t n;      /* places */
+    bool is_new;
     struct rating *ratings;
 };
 
@@ -95,6 +96,7 @@ struct rating_book *ratings_open(struct ratings *ratings, const struct ledger *l
         book->demand = version;
         g_ptr_array_add(ratings->books, book);
     }
+    book->is_new = book->n == 0;
     if (book->n < n) {
         book->ratings = g_renew(struct rating, book->ratings, n);
         memset(book->ratings + book->n, 0, (n - book->n) * sizeof *book->ratings);
@@ -104,12 +106,17 @@ struct rating_book *ratings_open(struct ratings *ratings, const struct ledger *l
     return book;
 }
 
-bool rating_book_find(const struct rating_book *book, const struct node *node, bool *ret_takes,
-                      struct rank *ret_rank)
+bool rating_book_is_new(const struct rating_book *book)
 {
-    const struct rating *rating = &book->ratings[node_own(node)->place];
+    return book->is_new;
+}
 
-    if (rating->version != node_own(node)->pulse->version)
+bool rating_book_find(const struct rating_book *book, const struct node_cursor *cursor,
+                      bool *ret_takes, struct rank *ret_rank)
+{
+    const struct rating *rating = &book->ratings[cursor->place];
+
+    if (rating->version != cursor->pulse->version)
         return false;
     *ret_takes = rating->takes;
     *ret_rank = (struct rank){.loss = rating->loss};
@@ -117,11 +124,12 @@ bool rating_book_find(const struct rating_book *book, const struct node *node, b
     return true;
 }
 
-void rating_book_note(struct rating_book *book, const struct node *node, const struct rank *rank)
+void rating_book_note(struct rating_book *book, const struct node_cursor *cursor,
+                      const struct rank *rank)
 {
-    struct rating *rating = &book->ratings[node_own(node)->place];
+    struct rating *rating = &book->ratings[cursor->place];
 
-    *rating = (struct rating){.version = node_own(node)->pulse->version, .takes = rank != NULL};
+    *rating = (struct rating){.version = cursor->pulse->version, .takes = rank != NULL};
     if (!rank)
         return;
     rating->loss = rank->loss;

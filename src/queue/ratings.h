@@ -19,6 +19,7 @@
 
 struct ratings;
 struct rating_book;
+struct node_cursor; /* core/ledger.h */
 
 struct ratings *ratings_new(void);
 void ratings_free(struct ratings *ratings);
@@ -28,10 +29,14 @@ struct rating_book *ratings_open(struct ratings *ratings, const struct ledger *l
                                  const struct request *request, const struct policy *policy,
                                  const struct demand *demand);
 
-/* Whether something is remembered of the node as it is: whether it would take the pod, and if so
- * its rank, but for `name` and `waits`. */
-bool rating_book_find(const struct rating_book *book, const struct node *node, bool *ret_takes,
-                      struct rank *ret_rank);
+/* Nothing is in it. */
+bool rating_book_is_new(const struct rating_book *book);
+
+/* Whether something is remembered of the node where the cursor is, as it is, of which nothing else is read:
+ * whether it would take the pod, and if so its rank, but for `name` and `waits`. */
+bool rating_book_find(const struct rating_book *book, const struct node_cursor *cursor,
+                      bool *ret_takes, struct rank *ret_rank);
 
 /* `rank` NULL: the node would not take the pod. */
-void rating_book_note(struct rating_book *book, const struct node *node, const struct rank *rank);
+void rating_book_note(struct rating_book *book, const struct node_cursor *cursor,
+                      const struct rank *rank);

@@ -55,21 +55,33 @@ static void rate(struct contest *contest, struct feasibility *question, struct r
     ret_rank->loss += feasibility_ahead(question) * (at_once ? contest->wait_loss : QUEUE_LOSS);
 }
 
+/* One call, of a pod with a GPU. */
+struct rating_call {
+    struct contest *contest;
+    struct rating_book *book;
+    struct feasibility *question;
+    bool plain; /* of a node that is calm, what is remembered tells */
+};
+
 /* Whether the node would take the pod, and how good that would be. */
-static bool rate_node(struct contest *contest, struct rating_book *book,
-                      struct feasibility *question, const struct node *node,
+static bool rate_node(const struct rating_call *rating, const struct node_cursor *cursor,
                       struct rank *ret_rank)
 {
-    const bool lasting = feasibility_lasts(question, node);
+    struct feasibility *question = rating->question;
+    const struct node *node = cursor->node;
+    const bool calm = rating->plain && node && feasibility_is_calm(question, cursor->pulse);
     bool takes;
 
-    if (lasting && rating_book_find(book, node, &takes, ret_rank))
+    if (calm && rating_book_find(rating->book, cursor, &takes, ret_rank))
         return takes;
-    takes = feasibility_ask(question, node, &contest->placement) == REASON_NONE;
+    const bool lasting = feasibility_lasts(question, node);
+    if (lasting && !calm && rating_book_find(rating->book, cursor, &takes, ret_rank))
+        return takes;
+    takes = feasibility_ask(question, node, &rating->contest->placement) == REASON_NONE;
     if (takes)
-        rate(contest, question, ret_rank);
+        rate(rating->contest, question, ret_rank);
     if (lasting)
-        rating_book_note(book, node, takes ? ret_rank : NULL);
+        rating_book_note(rating->book, cursor, takes ? ret_rank : NULL);
     return takes;
 }
 
@@ -88,10 +100,12 @@ static void rate_nodes(struct contest *contest, const struct call *call,
     struct rating_book *book =
         ratings_open(store_ratings(call->extender->store), question.ledger, request,
                      question.admission.policy, question.admission.demand);
+    const struct rating_call rating = {contest, book, &question, feasibility_is_plain(&question)};
+    const enum node_part part =
+        rating.plain && !rating_book_is_new(book) ? NODE_PULSE : NODE_SUMMARY;
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node =
-            ledger_next_node(question.ledger, &cursor, args->names[i], NODE_SUMMARY);
-        if (rate_node(contest, book, &question, node, &contest->ranks[contest->n]))
+        ledger_next_node(question.ledger, &cursor, args->names[i], part);
+        if (rate_node(&rating, &cursor, &contest->ranks[contest->n]))
             contest_enter(contest, args, i);
     }
     contest->winner = ranking_winner(contest->policy, contest->ranks, contest->n);
@@ -148,9 +162,9 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
             continue;
         }
         struct rank *rank = &contest->ranks[contest->n];
-        if (!rating_book_find(book, node, &takes, rank)) {
+        if (!rating_book_find(book, &cursor, &takes, rank)) {
             ranking_rate(contest->policy, node, &contest->placement, demand, rank);
-            rating_book_note(book, node, rank);
+            rating_book_note(book, &cursor, rank);
         }
         contest_enter(contest, args, i);
     }
