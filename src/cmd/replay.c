@@ -84,7 +84,9 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
             return fail_with(error, GPULEDGER_ERROR_INVALID,
                              "option '--%s' of the record is not known to this version",
                              item->string);
-        g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, item->valuestring));
+        /* A path that was not given is empty, and so it is again. */
+        if (option->kind != OPTION_PATH || *item->valuestring)
+            g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, item->valuestring));
     }
     g_ptr_array_add(arguments, NULL);
     const struct config_inputs inputs = {

@@ -147,10 +147,23 @@ static bool read_arguments(struct config *config, const struct config_inputs *in
     return true;
 }
 
+/* Whether a name is missing: none is given, and there is none to take back. A variable of a script that is not
+ * set would turn a saved cluster into the live one, or TLS off, without a word. */
+static bool lacks_name(const struct config *config, const struct given *one)
+{
+    g_autofree char *before = option_format(one->option, config);
+
+    return one->option->kind == OPTION_PATH && !*one->text && !*before;
+}
+
 static bool apply_arguments(struct config *config, const GArray *given, GError **error)
 {
     for (guint i = 0; i < given->len; i++) {
         const struct given *one = &g_array_index(given, struct given, i);
+        if (lacks_name(config, one))
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "option '--%s': the name is empty; give one, or leave the option out",
+                             one->option->name);
         const bool again = (one->option->flags & OPTION_MANY) &&
                            config->origins[option_position(one->option)].source == SOURCE_FLAG;
         g_autofree char *before = again ? option_format(one->option, config) : NULL;

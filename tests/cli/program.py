@@ -51,7 +51,7 @@ class Server:
             [
                 PROGRAM,
                 "serve",
-                f"--snapshot={snapshot}",
+                *([f"--snapshot={snapshot}"] if snapshot else []),
                 "--listen=127.0.0.1:0",
                 "--ops-listen=127.0.0.1:0",
                 "--shutdown-delay=0s",

@@ -270,6 +270,10 @@ static const struct {
     {{.file = "tencent-predicates-only: true\n"},
      "file '%s': key 'tencent-predicates-only' is gone: name a bindVerb in kube-scheduler's "
      "configuration: filter books nothing any more"},
+    {{.arguments = {"--snapshot="}},
+     "option '--snapshot': the name is empty; give one, or leave the option out"},
+    {{.arguments = {"--snapshot=a.json", "--tls-cert="}},
+     "option '--tls-cert': the name is empty; give one, or leave the option out"},
     {{.arguments = {"--bind-timeout"}},
      "option '--bind-timeout' needs a value: a duration such as 500ms, 30s or 1m30s, from 1s to "
      "10m"},
