@@ -45,17 +45,16 @@ static void handle_free(void *curl)
     curl_easy_cleanup(curl);
 }
 
-/* Idle handles, as there are never more calls at a time. */
+/* Idle handles. There are no more than gpuledger has: a connection to the API server costs more than a
+ * call, and too many at a time keep it from its work. */
+#define HANDLES 32
 static GAsyncQueue *idle;
 
-static CURL *handle_get(void)
+static CURL *handle_new(void)
 {
-    CURL *curl = g_async_queue_try_pop(idle);
+    CURL *curl = curl_easy_init();
     struct curl_slist *headers = NULL;
 
-    if (curl)
-        return curl;
-    curl = curl_easy_init();
     headers = curl_slist_append(headers, authorization);
     headers = curl_slist_append(headers, "Content-Type: application/json");
     headers = curl_slist_append(headers, "Expect:");
@@ -82,14 +81,14 @@ static void answer_bind(const char *body, GString *reply)
         "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"%" G_GINT64_FORMAT
         "\"}},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\"}}",
         name, ns, uid, g_get_real_time() * 1000, node);
-    CURL *curl = handle_get();
+    CURL *curl = g_async_queue_pop(idle);
     long status = 0;
 
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, binding);
     CURLcode code = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    g_async_queue_push(idle, curl);
+    g_async_queue_push_front(idle, curl); /* the one that was used last is connected */
     if (code != CURLE_OK || status / 100 != 2)
         g_string_append_printf(reply, "{\"Error\":\"%s, status %ld\"}", curl_easy_strerror(code), status);
     else
@@ -160,6 +159,8 @@ int main(int argc, char **argv)
     authorization = g_strconcat("Authorization: Bearer ", g_strstrip(token), NULL);
     curl_global_init(CURL_GLOBAL_DEFAULT);
     idle = g_async_queue_new_full(handle_free);
+    for (int i = 0; i < HANDLES; i++)
+        g_async_queue_push_front(idle, handle_new());
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
