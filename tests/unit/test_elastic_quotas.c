@@ -97,6 +97,7 @@ END_TEST
 /* Seven sevenths are a card, to a limit of cards, and six are less. */
 START_TEST(what_fits_on_a_card_counts_as_a_card)
 {
+    begin();
     for (int64_t n = 1; n <= 2000; n++) {
         const int64_t size = INT64_C(80) << 30;
         struct node node = {.cards = (struct card[]){{.memory = size}}, .n_cards = 1};

@@ -27,7 +27,7 @@ static char *call(const char *body)
     return g_string_free(reply, FALSE);
 }
 
-static int n_asked; /* pods */
+static gint n_asked; /* atomic: pods */
 
 /* A pod of 8 units and one CPU; `spec` is more of its spec. Each question is about a pod of its own, of which nothing is known (test_clearings.c). */
 static char *body_of(int priority, const char *spec, const char *key, const char *victims)
@@ -36,7 +36,7 @@ static char *body_of(int priority, const char *spec, const char *key, const char
         "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p%d\"},\"spec\":{%s"
         "\"priority\":%d,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
         "\":\"8\"},\"requests\":{\"cpu\":\"1\",\"" MEM "\":\"8\"}}}]}},\"%s\":%s}",
-        ++n_asked, spec, priority, key, victims);
+        g_atomic_int_add(&n_asked, 1) + 1, spec, priority, key, victims);
 }
 
 static void expect_with(int priority, const char *spec, const char *victims, const char *answer)
@@ -393,7 +393,7 @@ END_TEST
 
 START_TEST(a_pod_that_holds_a_card_needs_none)
 {
-    g_autofree char *uid = g_strdup_printf("p%d", n_asked + 1);
+    g_autofree char *uid = g_strdup_printf("p%d", g_atomic_int_get(&n_asked) + 1);
 
     populate();
     apply((struct pod){uid, "8", "n2", "0", .priority = 100});
