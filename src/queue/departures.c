@@ -12,7 +12,7 @@ struct tenant {
 
 /* All of them lie in a row, since all are looked at when one comes or goes: a line of the cache each. */
 struct departure {
-    char *uid, *node;
+    char *uid, *node; /* g_ref_string, so that a copy costs little */
     struct tenant *tenant;
     struct departed pod;
     int64_t since_ms; /* 0: no decision has found it yet */
@@ -50,10 +50,9 @@ static struct tenant *tenant_of(struct departures *departures, const char *ns)
 }
 
 /* Its UID and node are taken. */
-static void append(struct departures *departures, struct departure departure, const char *ns)
+static void append(struct departures *departures, struct departure departure, struct tenant *tenant)
 {
-    departure.node_hash = g_str_hash(departure.node);
-    departure.tenant = tenant_of(departures, ns);
+    departure.tenant = tenant;
     departure.tenant->n++;
     g_array_append_val(departures->pods, departure);
 }
@@ -63,8 +62,8 @@ static void let_go(struct departures *departures, const struct departure *depart
 {
     if (--departure->tenant->n == 0)
         g_hash_table_remove(departures->tenants, departure->tenant->ns);
-    g_free(departure->uid);
-    g_free(departure->node);
+    g_ref_string_release(departure->uid);
+    g_ref_string_release(departure->node);
 }
 
 static void let_all_go(struct departures *departures)
@@ -93,12 +92,18 @@ void departures_free(struct departures *departures)
 
 void departures_copy(struct departures *departures, const struct departures *from)
 {
+    const struct tenant *tenant = NULL; /* of the one before, and here: */
+    struct tenant *own = NULL;
+
     let_all_go(departures);
     for (guint i = 0; i < from->pods->len; i++) {
-        struct departure departure = *at(from, i);
-        departure.uid = g_strdup(departure.uid);
-        departure.node = g_strdup(departure.node);
-        append(departures, departure, departure.tenant->ns);
+        const struct departure *departure = at(from, i);
+        g_ref_string_acquire(departure->uid);
+        g_ref_string_acquire(departure->node);
+        if (departure->tenant != tenant)
+            own = tenant_of(departures, departure->tenant->ns);
+        tenant = departure->tenant;
+        append(departures, *departure, own);
     }
 }
 
@@ -141,7 +146,8 @@ static void forget(struct departures *departures, struct ledger *ledger, guint i
 static void add(struct departures *departures, struct ledger *ledger, struct departure departure,
                 const char *ns)
 {
-    append(departures, departure, ns ? ns : "");
+    departure.node_hash = g_str_hash(departure.node);
+    append(departures, departure, tenant_of(departures, ns ? ns : ""));
     tell(departures, ledger, departure.node);
     if (departures->pods->len > DEPARTURES_MAX)
         forget(departures, ledger, find_surplus(departures));
@@ -156,8 +162,9 @@ void departures_note(struct departures *departures, struct ledger *ledger,
     if (!allocation->waiting || !pod.dialect || !pod.dialect->in_flight)
         return;
     add(departures, ledger,
-        (struct departure){
-            .uid = g_strdup(allocation->uid), .node = g_strdup(allocation->node->name), .pod = pod},
+        (struct departure){.uid = g_ref_string_new(allocation->uid),
+                           .node = g_ref_string_new(allocation->node->name),
+                           .pod = pod},
         allocation->ns);
 }
 
@@ -259,8 +266,8 @@ bool departures_decode(struct departures *departures, struct ledger *ledger,
         const struct departed pod = {dialect, fields.amount,
                                      g_ascii_strtoll(fields.time, NULL, 10)};
         add(departures, ledger,
-            (struct departure){.uid = g_strdup(fields.uid),
-                               .node = g_strdup(fields.node),
+            (struct departure){.uid = g_ref_string_new(fields.uid),
+                               .node = g_ref_string_new(fields.node),
                                .pod = pod,
                                .since_ms = MAX(fields.since, 0)},
             fields.ns);
