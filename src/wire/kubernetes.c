@@ -502,7 +502,9 @@ void event_series_encode(struct json_writer *writer, int64_t count, const char *
 char *micro_time_format(int64_t time_us)
 {
     g_autoptr(GDateTime) seconds = g_date_time_new_from_unix_utc(time_us / G_USEC_PER_SEC);
-    g_autofree char *text = g_date_time_format(seconds, "%Y-%m-%dT%H:%M:%S");
+    g_autofree char *text = g_date_time_format(seconds, "-%m-%dT%H:%M:%S");
 
-    return g_strdup_printf("%s.%06dZ", text, (int)(time_us % G_USEC_PER_SEC));
+    /* A year has four digits, also one before the year 1000, which objects may name. */
+    return g_strdup_printf("%04d%s.%06dZ", g_date_time_get_year(seconds), text,
+                           (int)(time_us % G_USEC_PER_SEC));
 }

@@ -414,9 +414,11 @@ START_TEST(a_micro_time_has_six_digits)
 {
     g_autofree char *whole = micro_time_format(INT64_C(1767366245000000));
     g_autofree char *odd = micro_time_format(INT64_C(1767366245000042));
+    g_autofree char *early = micro_time_format(INT64_C(-30673295940000000));
 
     ck_assert_str_eq(whole, "2026-01-02T15:04:05.000000Z");
     ck_assert_str_eq(odd, "2026-01-02T15:04:05.000042Z");
+    ck_assert_str_eq(early, "0998-01-01T00:01:00.000000Z");
 }
 END_TEST
 
