@@ -54,11 +54,13 @@ struct clearing *clearing_new(const char *uid, const char *ns, const struct pree
     g_atomic_ref_count_init(&clearing->references);
     clearing->uid = g_strdup(uid);
     clearing->ns = g_strdup(ns ? ns : "");
-    clearing->texts = g_malloc(measure(nodes, n_nodes, &n_uids) + 1);
+    const size_t bytes = strlen(clearing->uid) + strlen(clearing->ns) +
+                         measure(nodes, n_nodes, &n_uids);
+    clearing->texts = g_malloc(bytes + 1);
     clearing->uids = g_new(const char *, n_uids + 1);
     clearing->nodes = g_new0(struct preemption_node, n_nodes + 1);
     clearing->n_nodes = n_nodes;
-    clearing->weight = 1 + n_nodes + n_uids;
+    clearing->weight = 1 + n_nodes + n_uids + bytes / CLEARING_UNIT;
     char *text = clearing->texts;
     const char **next = clearing->uids;
     for (size_t i = 0; i < n_nodes; i++) {

@@ -12,7 +12,8 @@
  */
 #include "wire/preemption.h"
 
-#define CLEARINGS_MAX 65536 /* pods, nodes and victims; about as many times 100 bytes */
+#define CLEARINGS_MAX 65536 /* pods, nodes and victims, and their names in CLEARING_UNITs */
+#define CLEARING_UNIT 64    /* bytes; whoever calls says how long names are */
 #define CLEARING_MS 5000
 
 /* The answer for one pod. Does not change, but for since when preempt goes by it. */
