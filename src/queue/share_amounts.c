@@ -9,9 +9,10 @@ static int64_t divide_up(int64_t amount, int64_t by)
     return by > 0 ? (amount + by - 1) / by : 0;
 }
 
+/* In thousandths: some resources are counted in bytes. */
 static int64_t units(int64_t n)
 {
-    return MIN(n, SHARE_AMOUNT_MAX / SHARE_UNIT) * SHARE_UNIT;
+    return MIN(n, SHARE_AMOUNT_MAX / 1000) * 1000;
 }
 
 /* `amount` is at most INT64_MAX / SHARE_UNIT. */
@@ -99,10 +100,10 @@ int64_t share_units(const struct node *node, const struct share *share,
     if (g_strcmp0(words->percent, key) == 0)
         most = MAX(most, units(divide_up(memory_of(node, share) * 100, card_size(node, share))));
     if (g_strcmp0(words->core, key) == 0)
-        most = MAX(most, part(share->core * INT64_C(100), CORE_WHOLE));
+        most = MAX(most, share->core * INT64_C(100) * 1000 / CORE_WHOLE);
     if (g_strcmp0(words->whole, key) == 0 && share->exclusive)
         most = MAX(most, units(words->whole_units));
     if (g_strcmp0(words->count, key) == 0)
-        most = MAX(most, SHARE_UNIT);
+        most = MAX(most, units(1));
     return most;
 }

@@ -9,11 +9,11 @@
 
 #define SHARE_AMOUNT_MAX (INT64_MAX / 4096) /* so that sums do not overflow */
 
-/* Amounts are in millionths of a unit, rounded down but for the first, so that as many pods as fit on a
- * card together count as one card at most, and nobody has many for nothing. */
+/* Cards are counted in millionths, rounded down but for the first, so that as many pods as fit on a card
+ * together count as one card at most, and nobody has many for nothing. */
 #define SHARE_UNIT INT64_C(1000000)
 
-/* In thousandths, for people. */
+/* Of an amount of cards, for people. */
 int64_t share_thousandths(int64_t amount);
 
 /* In cards: the larger of its parts of the card's memory and compute. A share of a card that nobody knows
@@ -23,6 +23,6 @@ int64_t share_gpus(const struct node *node, const struct share *share);
 /* Its memory in KiB. */
 int64_t share_kib(const struct node *node, const struct share *share);
 
-/* In units of a resource by which pods of the dialect ask; 0: it is none of that. */
+/* In thousandths of the unit of a resource by which pods of the dialect ask; 0: it is none of that. */
 int64_t share_units(const struct node *node, const struct share *share,
                     const struct dialect *dialect, const char *key);

@@ -166,6 +166,25 @@ START_TEST(three_thirds_are_a_card_to_whoever_may_have_one)
 }
 END_TEST
 
+/* Some resources are counted in bytes: a few cards are many units. */
+START_TEST(units_may_be_bytes)
+{
+    const char *key = "koordinator.sh/gpu-memory";
+    const int64_t size = INT64_C(160) << 30;
+
+    begin();
+    store_apply_resource_quota(
+        extender.store,
+        &(struct resource_quota_view){
+            .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({key, "160Gi"})});
+    elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
+                        note, NULL);
+    ck_assert_str_eq(seen.key, key);
+    ck_assert_int_eq(seen.max, size * 1000);
+    ck_assert_double_eq(elastic_units(seen.key, seen.max), (double)size);
+}
+END_TEST
+
 START_TEST(who_loses_the_booking_waits_again)
 {
     begin();
@@ -295,6 +314,7 @@ int main(void)
     tcase_add_checked_fixture(counting, NULL, teardown);
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
     tcase_add_test(counting, what_fits_on_a_card_counts_as_a_card);
+    tcase_add_test(counting, units_may_be_bytes);
     tcase_add_test(counting, three_thirds_are_a_card_to_whoever_may_have_one);
     tcase_add_test(counting, who_loses_the_booking_waits_again);
     tcase_add_test(counting, who_is_booked_before_it_is_seen_counts_once);

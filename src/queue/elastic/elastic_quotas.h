@@ -32,7 +32,7 @@
  * gpuledger.io/gpu-memory, in bytes. Others are ignored: the API server counts those.
  * Source of the semantics: scheduler-plugins, CapacityScheduling; Koordinator's elasticquota plugin.
  *
- * Amounts are those of share_amounts.h, and KiB of memory. Guarded by the store's lock.
+ * Amounts are millionths of cards, KiB of memory, and thousandths of other units. Guarded by the store's lock.
  */
 #include "wire/resource_quota.h"
 

@@ -2,11 +2,18 @@
 #pragma once
 /* What elastic quotas are made of, for the files of this folder alone. */
 #include "queue/elastic/elastic_quotas.h"
+#include "queue/share_amounts.h"
 
 #include <gpuledger/ledger.h>
 
 #define KEY_GPUS "gpuledger.io/gpus"
 #define KEY_MEMORY "gpuledger.io/gpu-memory"
+
+/* What one unit of a key other than memory is in amounts. */
+static inline int64_t elastic_unit(const char *key)
+{
+    return g_strcmp0(key, KEY_GPUS) == 0 ? SHARE_UNIT : 1000;
+}
 
 /* One key of one object. */
 struct limit {

@@ -33,6 +33,7 @@ static struct limit *limit_of(GArray *limits, const char *key)
 /* As struct elastic_count has it. */
 static bool read_amount(const char *key, const char *text, int64_t *ret_amount, GError **error)
 {
+    const int64_t unit = elastic_unit(key);
     int64_t units;
 
     if (g_str_equal(key, KEY_MEMORY)) {
@@ -42,19 +43,20 @@ static bool read_amount(const char *key, const char *text, int64_t *ret_amount, 
         return true;
     }
     if (quantity_parse(text, &units, NULL)) {
-        *ret_amount = MIN(units, SHARE_AMOUNT_MAX / SHARE_UNIT) * SHARE_UNIT;
+        *ret_amount = MIN(units, SHARE_AMOUNT_MAX / unit) * unit;
         return true;
     }
     if (!quantity_parse_thousandths(text, &units, error))
         return false;
-    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / SHARE_UNIT) * (SHARE_UNIT / 1000);
+    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / unit) * (unit / 1000);
     return true;
 }
 
 double elastic_units(const char *key, int64_t amount)
 {
-    return g_str_equal(key, KEY_MEMORY) ? (double)amount * KIB
-                                        : (double)share_thousandths(amount) / 1000;
+    if (g_str_equal(key, KEY_MEMORY))
+        return (double)amount * KIB;
+    return (double)(g_str_equal(key, KEY_GPUS) ? share_thousandths(amount) : amount) / 1000;
 }
 
 static bool read_amounts(const struct string_pairs *pairs, const char *what, size_t member,

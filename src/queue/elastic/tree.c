@@ -101,13 +101,14 @@ static void add_limits(struct elastic_quotas *quotas, struct elastic_account *ac
 }
 
 /* Who says none has one of its max, or else of its min. */
-static void complete_weights(struct elastic_account *account)
+static void complete_weights(const struct elastic_quotas *quotas, struct elastic_account *account)
 {
-    for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
+    for (guint key = 0; key < quotas->keys->len; key++) {
+        const int64_t unit = elastic_unit(quotas->keys->pdata[key]);
         if (account->weight[key] < 0)
             account->weight[key] = account->max[key] < INT64_MAX
                                        ? account->max[key]
-                                       : MAX(account->min[key], SHARE_UNIT);
+                                       : MAX(account->min[key], unit);
     }
 }
 
@@ -306,7 +307,7 @@ void accounts_make(struct elastic_quotas *quotas)
     for (guint i = 0; i < quotas->all->len; i++)
         add_limits(quotas, account_of(&making, quotas->all->pdata[i]), quotas->all->pdata[i]);
     for (guint i = 0; i < quotas->accounts->len; i++)
-        complete_weights(quotas->accounts->pdata[i]);
+        complete_weights(quotas, quotas->accounts->pdata[i]);
     list_parents(&making);
     for (guint i = 0, n = quotas->accounts->len; i < n; i++)
         find_parent(&making, quotas->accounts->pdata[i]);
