@@ -54,8 +54,8 @@ struct clearing *clearing_new(const char *uid, const char *ns, const struct pree
     g_atomic_ref_count_init(&clearing->references);
     clearing->uid = g_strdup(uid);
     clearing->ns = g_strdup(ns ? ns : "");
-    const size_t bytes = strlen(clearing->uid) + strlen(clearing->ns) +
-                         measure(nodes, n_nodes, &n_uids);
+    const size_t bytes =
+        strlen(clearing->uid) + strlen(clearing->ns) + measure(nodes, n_nodes, &n_uids);
     clearing->texts = g_malloc(bytes + 1);
     clearing->uids = g_new(const char *, n_uids + 1);
     clearing->nodes = g_new0(struct preemption_node, n_nodes + 1);

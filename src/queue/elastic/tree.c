@@ -106,9 +106,8 @@ static void complete_weights(const struct elastic_quotas *quotas, struct elastic
     for (guint key = 0; key < quotas->keys->len; key++) {
         const int64_t unit = elastic_unit(quotas->keys->pdata[key]);
         if (account->weight[key] < 0)
-            account->weight[key] = account->max[key] < INT64_MAX
-                                       ? account->max[key]
-                                       : MAX(account->min[key], unit);
+            account->weight[key] =
+                account->max[key] < INT64_MAX ? account->max[key] : MAX(account->min[key], unit);
     }
 }
 
