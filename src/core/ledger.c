@@ -24,18 +24,13 @@ static void ledger_note_end(struct ledger *ledger, const struct allocation *allo
 /* It has come (1), or goes (-1), in the state that it is in. */
 static void ledger_count_state(struct ledger *ledger, struct allocation *allocation, int sign)
 {
-    GHashTable *const sets[] = {
-        allocation->state != ALLOCATION_CONFIRMED ? ledger->open : NULL,
-        allocation->waited_out ? ledger->waited_out : NULL,
-    };
-
     ledger->n_in_state[allocation->state] += (size_t)sign;
-    for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
-        if (sets[i] && sign > 0)
-            g_hash_table_insert(sets[i], (gpointer)allocation->uid, allocation);
-        else if (sets[i])
-            g_hash_table_remove(sets[i], allocation->uid);
-    }
+    if (allocation->state == ALLOCATION_CONFIRMED)
+        return;
+    if (sign > 0)
+        g_hash_table_insert(ledger->open, (gpointer)allocation->uid, allocation);
+    else
+        g_hash_table_remove(ledger->open, allocation->uid);
 }
 
 static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
@@ -214,24 +209,14 @@ size_t ledger_count(const struct ledger *ledger, enum allocation_state state)
     return ledger->n_in_state[state];
 }
 
-static void visit_set(GHashTable *set, ledger_visit visit, void *data)
+void ledger_each_open(const struct ledger *ledger, ledger_visit visit, void *data)
 {
     GHashTableIter iter;
     gpointer allocation;
 
-    g_hash_table_iter_init(&iter, set);
+    g_hash_table_iter_init(&iter, ledger->open);
     while (g_hash_table_iter_next(&iter, NULL, &allocation))
         visit(allocation, data);
-}
-
-void ledger_each_open(const struct ledger *ledger, ledger_visit visit, void *data)
-{
-    visit_set(ledger->open, visit, data);
-}
-
-void ledger_each_waited_out(const struct ledger *ledger, ledger_visit visit, void *data)
-{
-    visit_set(ledger->waited_out, visit, data);
 }
 
 size_t ledger_size(const struct ledger *ledger)
@@ -297,7 +282,6 @@ struct ledger *ledger_new(void)
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
     ledger->open = g_hash_table_new(name_hash, g_str_equal);
-    ledger->waited_out = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
     ledger->asked = asked_order_new(&ledger->pulses);
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -317,7 +301,6 @@ void ledger_free(struct ledger *ledger)
     node_blocks_free(ledger->blocks);
     pulses_clear(&ledger->pulses);
     g_hash_table_unref(ledger->open);
-    g_hash_table_unref(ledger->waited_out);
     g_ptr_array_unref(ledger->sorted);
     asked_order_free(ledger->asked);
     g_array_unref(ledger->free_places);

@@ -121,9 +121,6 @@ size_t ledger_count(const struct ledger *ledger, enum allocation_state state);
 /* Those that are not confirmed: few, however large the ledger is. */
 void ledger_each_open(const struct ledger *ledger, ledger_visit visit, void *data);
 
-/* Those that nobody waits for any longer. */
-void ledger_each_waited_out(const struct ledger *ledger, ledger_visit visit, void *data);
-
 /* Whether what a node of it holds is what the ledger has there. */
 bool ledger_holds(const struct ledger *ledger, const struct node *node);
 

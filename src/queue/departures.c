@@ -1,155 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/departures.h"
 
+#include "queue/roll.h"
+
 #include <gpuledger/dialect.h>
 #include <string.h>
 
-/* A namespace that some are of. */
-struct tenant {
-    char *ns;
-    guint n; /* of them */
+#define COPIED_AT_ONCE 16
+
+/* A namespace that some are of, or a node that some were on. None is empty. */
+struct group {
+    char *name;
+    GQueue pods; /* struct departure, in the order in which they vanished */
 };
 
-/* All of them lie in a row, since all are looked at when one comes or goes: a line of the cache each. */
 struct departure {
-    char *uid, *node; /* g_ref_string, so that a copy costs little */
-    struct tenant *tenant;
+    struct roll_entry entry;
+    uint64_t number; /* greater than that of who vanished before */
+    char *uid; /* as those of its node and tenant g_ref_string, so that an image costs little */
+    struct group *node, *tenant;
     struct departed pod;
     int64_t since_ms; /* 0: no decision has found it yet */
-    guint node_hash;  /* so that most are passed over without a look at their names */
+    GList in_all, in_node, in_tenant;
 };
 
 struct departures {
-    GArray *pods;        /* struct departure, in the order in which they vanished */
-    GHashTable *tenants; /* namespace, the tenant's own -> struct tenant *; none is empty */
+    GQueue all;                  /* struct departure, in the order in which they vanished */
+    GHashTable *nodes, *tenants; /* name, the group's own -> struct group * */
+    struct roll roll;            /* all of them */
+    uint64_t number;             /* the last */
+    guint n_untimed;             /* those that no decision has found yet */
+    int64_t earliest_ms;         /* no other's time began earlier; INT64_MAX: there are none */
 };
 
-static void free_tenant(gpointer data)
-{
-    struct tenant *tenant = data;
+/* One as it was, in an image. */
+struct kept {
+    uint64_t number;
+    char *uid, *node, *tenant; /* g_ref_string */
+    struct departed pod;
+    int64_t since_ms;
+};
 
-    g_free(tenant->ns);
-    g_free(tenant);
+struct departures_image {
+    struct roll *roll;
+    GArray *pods; /* struct kept */
+};
+
+static void free_group(gpointer data)
+{
+    struct group *group = data;
+
+    g_ref_string_release(group->name);
+    g_free(group);
 }
 
-static struct departure *at(const struct departures *departures, guint i)
+static struct group *find_group(GHashTable *groups, const char *name)
 {
-    return &g_array_index(departures->pods, struct departure, i);
-}
+    struct group *group = g_hash_table_lookup(groups, name);
 
-static struct tenant *tenant_of(struct departures *departures, const char *ns)
-{
-    struct tenant *tenant = g_hash_table_lookup(departures->tenants, ns);
-
-    if (!tenant) {
-        tenant = g_new0(struct tenant, 1);
-        tenant->ns = g_strdup(ns);
-        g_hash_table_insert(departures->tenants, tenant->ns, tenant);
+    if (!group) {
+        group = g_new0(struct group, 1);
+        group->name = g_ref_string_new(name);
+        g_hash_table_insert(groups, group->name, group);
     }
-    return tenant;
+    return group;
 }
 
-/* Its UID and node are taken. */
-static void append(struct departures *departures, struct departure departure, struct tenant *tenant)
+static void leave_group(GHashTable *groups, struct group *group, GList *link)
 {
-    departure.tenant = tenant;
-    departure.tenant->n++;
-    g_array_append_val(departures->pods, departure);
+    g_queue_unlink(&group->pods, link);
+    if (group->pods.length == 0)
+        g_hash_table_remove(groups, group->name);
 }
 
-/* It is in the row no more. */
-static void let_go(struct departures *departures, const struct departure *departure)
+static struct departure *first(const GQueue *pods)
 {
-    if (--departure->tenant->n == 0)
-        g_hash_table_remove(departures->tenants, departure->tenant->ns);
+    return pods->head->data;
+}
+
+struct vanished {
+    const char *uid, *node, *ns;
+    struct departed pod;
+    int64_t since_ms;
+};
+
+static void append(struct departures *departures, const struct vanished *vanished)
+{
+    struct departure *departure = g_new(struct departure, 1);
+
+    *departure = (struct departure){
+        .number = ++departures->number,
+        .uid = g_ref_string_new(vanished->uid),
+        .node = find_group(departures->nodes, vanished->node),
+        .tenant = find_group(departures->tenants, vanished->ns ? vanished->ns : ""),
+        .pod = vanished->pod,
+        .since_ms = vanished->since_ms,
+        .in_all.data = departure,
+        .in_node.data = departure,
+        .in_tenant.data = departure,
+    };
+    g_queue_push_tail_link(&departures->all, &departure->in_all);
+    g_queue_push_tail_link(&departure->node->pods, &departure->in_node);
+    g_queue_push_tail_link(&departure->tenant->pods, &departure->in_tenant);
+    roll_add(&departures->roll, &departure->entry);
+    if (vanished->since_ms == 0)
+        departures->n_untimed++;
+    else
+        departures->earliest_ms = MIN(departures->earliest_ms, vanished->since_ms);
+}
+
+static void let_go(struct departures *departures, struct departure *departure)
+{
+    roll_remove(&departures->roll, &departure->entry);
+    departures->n_untimed -= departure->since_ms == 0;
+    g_queue_unlink(&departures->all, &departure->in_all);
+    leave_group(departures->nodes, departure->node, &departure->in_node);
+    leave_group(departures->tenants, departure->tenant, &departure->in_tenant);
     g_ref_string_release(departure->uid);
-    g_ref_string_release(departure->node);
-}
-
-static void let_all_go(struct departures *departures)
-{
-    for (guint i = 0; i < departures->pods->len; i++)
-        let_go(departures, at(departures, i));
-    g_array_set_size(departures->pods, 0);
+    g_free(departure);
 }
 
 struct departures *departures_new(void)
 {
     struct departures *departures = g_new0(struct departures, 1);
 
-    departures->pods = g_array_new(FALSE, FALSE, sizeof(struct departure));
-    departures->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_tenant);
+    departures->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_group);
+    departures->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_group);
+    roll_init(&departures->roll);
+    departures->earliest_ms = INT64_MAX;
     return departures;
 }
 
 void departures_free(struct departures *departures)
 {
-    let_all_go(departures);
-    g_array_unref(departures->pods);
+    while (departures->all.length > 0)
+        let_go(departures, first(&departures->all));
+    g_hash_table_unref(departures->nodes);
     g_hash_table_unref(departures->tenants);
+    roll_clear(&departures->roll);
     g_free(departures);
 }
 
-void departures_copy(struct departures *departures, const struct departures *from)
+bool departures_copy(struct departures *departures, const struct departures *from, uint64_t *number)
 {
-    const struct tenant *tenant = NULL; /* of the one before, and here: */
-    struct tenant *own = NULL;
+    const GList *link = from->all.head;
+    int n = 0;
 
-    let_all_go(departures);
-    for (guint i = 0; i < from->pods->len; i++) {
-        const struct departure *departure = at(from, i);
-        g_ref_string_acquire(departure->uid);
-        g_ref_string_acquire(departure->node);
-        if (departure->tenant != tenant)
-            own = tenant_of(departures, departure->tenant->ns);
-        tenant = departure->tenant;
-        append(departures, *departure, own);
+    while (link && ((const struct departure *)link->data)->number <= *number)
+        link = link->next;
+    for (; link && n < COPIED_AT_ONCE; link = link->next, n++) {
+        const struct departure *departure = link->data;
+        append(departures,
+               &(struct vanished){departure->uid, departure->node->name, departure->tenant->name,
+                                  departure->pod, departure->since_ms});
+        *number = departure->number;
     }
+    return link;
 }
 
 /* The node's, as they are now. */
 static void tell(const struct departures *departures, struct ledger *ledger, const char *node)
 {
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct departed));
-    const guint hash = g_str_hash(node);
+    const struct group *group = g_hash_table_lookup(departures->nodes, node);
 
-    for (guint i = 0; i < departures->pods->len; i++) {
-        const struct departure *departure = at(departures, i);
-        if (departure->node_hash == hash && g_str_equal(departure->node, node))
-            g_array_append_val(found, departure->pod);
-    }
+    for (const GList *link = group ? group->pods.head : NULL; link; link = link->next)
+        g_array_append_val(found, ((const struct departure *)link->data)->pod);
     ledger_set_departed(ledger, node, (const struct departed *)(void *)found->data, found->len);
 }
 
 /* Of the namespace that has most, who vanished the longest ago. */
-static guint find_surplus(const struct departures *departures)
+static struct departure *find_surplus(const struct departures *departures)
 {
-    guint surplus = 0;
+    const struct group *most = NULL;
+    GHashTableIter iter;
+    gpointer value;
 
-    for (guint i = 1; i < departures->pods->len; i++) {
-        if (at(departures, i)->tenant->n > at(departures, surplus)->tenant->n)
-            surplus = i;
+    g_hash_table_iter_init(&iter, departures->tenants);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct group *tenant = value;
+        if (!most || tenant->pods.length > most->pods.length ||
+            (tenant->pods.length == most->pods.length &&
+             first(&tenant->pods)->number < first(&most->pods)->number))
+            most = tenant;
     }
-    return surplus;
+    return first(&most->pods);
 }
 
-static void forget(struct departures *departures, struct ledger *ledger, guint i)
+static void forget(struct departures *departures, struct ledger *ledger,
+                   struct departure *departure)
 {
-    const struct departure gone = *at(departures, i);
+    char *node = g_ref_string_acquire(departure->node->name);
 
-    g_array_remove_index(departures->pods, i);
-    tell(departures, ledger, gone.node);
-    let_go(departures, &gone);
+    let_go(departures, departure);
+    tell(departures, ledger, node);
+    g_ref_string_release(node);
 }
 
-/* Its UID and node are taken. The newcomer counts: a namespace with as many as another loses its own. */
-static void add(struct departures *departures, struct ledger *ledger, struct departure departure,
-                const char *ns)
+/* The newcomer counts: a namespace with as many as another loses its own. */
+static void add(struct departures *departures, struct ledger *ledger,
+                const struct vanished *vanished)
 {
-    departure.node_hash = g_str_hash(departure.node);
-    append(departures, departure, tenant_of(departures, ns ? ns : ""));
-    tell(departures, ledger, departure.node);
-    if (departures->pods->len > DEPARTURES_MAX)
+    append(departures, vanished);
+    tell(departures, ledger, vanished->node);
+    if (departures->all.length > DEPARTURES_MAX)
         forget(departures, ledger, find_surplus(departures));
 }
 
@@ -162,76 +216,138 @@ void departures_note(struct departures *departures, struct ledger *ledger,
     if (!allocation->waiting || !pod.dialect || !pod.dialect->in_flight)
         return;
     add(departures, ledger,
-        (struct departure){.uid = g_ref_string_new(allocation->uid),
-                           .node = g_ref_string_new(allocation->node->name),
-                           .pod = pod},
-        allocation->ns);
+        &(struct vanished){allocation->uid, allocation->node->name, allocation->ns, pod, 0});
 }
 
+/* They are mostly the last ones. */
 bool departures_begin(struct departures *departures, int64_t now_ms)
 {
-    bool began = false;
+    const bool begins = departures->n_untimed > 0;
 
-    for (guint i = 0; i < departures->pods->len; i++) {
-        struct departure *departure = at(departures, i);
+    for (GList *link = departures->all.tail; departures->n_untimed > 0; link = link->prev) {
+        struct departure *departure = link->data;
         if (departure->since_ms != 0)
             continue;
+        roll_change(&departures->roll, &departure->entry);
         departure->since_ms = now_ms;
-        began = true;
+        departures->n_untimed--;
+        departures->earliest_ms = MIN(departures->earliest_ms, now_ms);
     }
-    return began;
+    return begins;
 }
 
-/* Moves those whose time is over to the other row. */
-static void part(struct departures *departures, int64_t now_ms, GArray *over)
+static bool is_over(const struct departure *departure, int64_t now_ms)
 {
-    guint n = 0;
-
-    for (guint i = 0; i < departures->pods->len; i++) {
-        const struct departure departure = *at(departures, i);
-        if (departure.since_ms == 0 || now_ms - departure.since_ms < DEPARTURE_MAX_MS)
-            *at(departures, n++) = departure;
-        else
-            g_array_append_val(over, departure);
-    }
-    g_array_set_size(departures->pods, n);
+    return departure->since_ms != 0 && now_ms - departure->since_ms >= DEPARTURE_MAX_MS;
 }
 
 /* A list may drop a thousand pods at once: their nodes are told when all of those have gone. */
 bool departures_end(struct departures *departures, struct ledger *ledger, int64_t now_ms)
 {
-    g_autoptr(GArray) over = g_array_new(FALSE, FALSE, sizeof(struct departure));
+    g_autoptr(GPtrArray) nodes = NULL;
 
-    part(departures, now_ms, over);
-    for (guint i = 0; i < over->len; i++) {
-        const struct departure *departure = &g_array_index(over, struct departure, i);
-        tell(departures, ledger, departure->node);
-        let_go(departures, departure);
+    if (departures->earliest_ms == INT64_MAX || now_ms - departures->earliest_ms < DEPARTURE_MAX_MS)
+        return false;
+    nodes = g_ptr_array_new_with_free_func((GDestroyNotify)g_ref_string_release);
+    departures->earliest_ms = INT64_MAX;
+    for (GList *link = departures->all.head, *next; link; link = next) {
+        struct departure *departure = link->data;
+        next = link->next;
+        if (is_over(departure, now_ms)) {
+            g_ptr_array_add(nodes, g_ref_string_acquire(departure->node->name));
+            let_go(departures, departure);
+        } else if (departure->since_ms != 0) {
+            departures->earliest_ms = MIN(departures->earliest_ms, departure->since_ms);
+        }
     }
-    return over->len > 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        if (i == 0 || nodes->pdata[i] != nodes->pdata[i - 1])
+            tell(departures, ledger, nodes->pdata[i]);
+    }
+    return nodes->len > 0;
 }
 
-/* --- for who goes on from it ------------------------------------------------------------------ */
+/* --- an image --------------------------------------------------------------------------------- */
 
-void departures_encode(struct json_writer *writer, const struct departures *departures)
+static void clear_kept(gpointer data)
 {
+    const struct kept *kept = data;
+
+    g_ref_string_release(kept->uid);
+    g_ref_string_release(kept->node);
+    g_ref_string_release(kept->tenant);
+}
+
+struct departures_image *departures_image_new(void)
+{
+    struct departures_image *image = g_new0(struct departures_image, 1);
+
+    image->pods = g_array_new(FALSE, FALSE, sizeof(struct kept));
+    g_array_set_clear_func(image->pods, clear_kept);
+    return image;
+}
+
+void departures_image_free(struct departures_image *image)
+{
+    g_array_unref(image->pods);
+    g_free(image);
+}
+
+static void save(const struct roll_entry *entry, void *data)
+{
+    const struct departure *departure = (const struct departure *)entry;
+    struct departures_image *image = data;
+    const struct kept kept = {
+        .number = departure->number,
+        .uid = g_ref_string_acquire(departure->uid),
+        .node = g_ref_string_acquire(departure->node->name),
+        .tenant = g_ref_string_acquire(departure->tenant->name),
+        .pod = departure->pod,
+        .since_ms = departure->since_ms,
+    };
+
+    g_array_append_val(image->pods, kept);
+}
+
+void departures_image_begin(struct departures_image *image, struct departures *departures)
+{
+    image->roll = &departures->roll;
+    roll_begin_image(image->roll, save, image);
+}
+
+bool departures_image_take(struct departures_image *image)
+{
+    return roll_take(image->roll, COPIED_AT_ONCE);
+}
+
+static gint compare_kept(gconstpointer a, gconstpointer b)
+{
+    const struct kept *one = a, *other = b;
+
+    return (one->number > other->number) - (one->number < other->number);
+}
+
+void departures_encode(struct json_writer *writer, struct departures_image *image)
+{
+    g_array_sort(image->pods, compare_kept);
     json_begin_array(writer);
-    for (guint i = 0; i < departures->pods->len; i++) {
-        const struct departure *departure = at(departures, i);
-        g_autofree char *time =
-            g_strdup_printf("%" G_GINT64_FORMAT, departure->pod.assume_time_ns);
+    for (guint i = 0; i < image->pods->len; i++) {
+        const struct kept *kept = &g_array_index(image->pods, struct kept, i);
+        g_autofree char *time = g_strdup_printf("%" G_GINT64_FORMAT, kept->pod.assume_time_ns);
         json_begin_object(writer);
-        json_key_string(writer, "uid", departure->uid);
-        json_key_string(writer, "node", departure->node);
-        json_key_string(writer, "namespace", departure->tenant->ns);
-        json_key_string(writer, "dialect", departure->pod.dialect->name);
-        json_key_int(writer, "amount", departure->pod.match_amount);
+        json_key_string(writer, "uid", kept->uid);
+        json_key_string(writer, "node", kept->node);
+        json_key_string(writer, "namespace", kept->tenant);
+        json_key_string(writer, "dialect", kept->pod.dialect->name);
+        json_key_int(writer, "amount", kept->pod.match_amount);
         json_key_string(writer, "time", time);
-        json_key_int(writer, "since", departure->since_ms);
+        json_key_int(writer, "since", kept->since_ms);
         json_end_object(writer);
     }
     json_end_array(writer);
 }
+
+/* --- and back --------------------------------------------------------------------------------- */
 
 struct departure_object {
     const char *uid, *node, *ns, *dialect, *time;
@@ -254,8 +370,9 @@ bool departures_decode(struct departures *departures, struct ledger *ledger,
 {
     const cJSON *item;
 
-    while (departures->pods->len > 0)
-        forget(departures, ledger, departures->pods->len - 1);
+    while (departures->all.length > 0)
+        forget(departures, ledger, first(&departures->all));
+    departures->earliest_ms = INT64_MAX;
     cJSON_ArrayForEach (item, list) {
         struct departure_object fields = {0};
         if (!json_decode(arena, item, departure_fields, &fields, error))
@@ -266,11 +383,7 @@ bool departures_decode(struct departures *departures, struct ledger *ledger,
         const struct departed pod = {dialect, fields.amount,
                                      g_ascii_strtoll(fields.time, NULL, 10)};
         add(departures, ledger,
-            (struct departure){.uid = g_ref_string_new(fields.uid),
-                               .node = g_ref_string_new(fields.node),
-                               .pod = pod,
-                               .since_ms = MAX(fields.since, 0)},
-            fields.ns);
+            &(struct vanished){fields.uid, fields.node, fields.ns, pod, MAX(fields.since, 0)});
     }
     return true;
 }

@@ -24,14 +24,18 @@
 /* What kubelet may have before it in its queue: a call is made at a time, of up to 0.4 s each. */
 #define DEPARTURE_MAX_MS 10000
 
-/* In all; every node's are found by looking at all of them, under the lock. */
+/* In all. */
 #define DEPARTURES_MAX 1024
 
 struct departures;
 
 struct departures *departures_new(void);
 void departures_free(struct departures *departures);
-void departures_copy(struct departures *departures, const struct departures *from);
+
+/* What another has noted, into one that has noted nothing, a few at a time under the other's lock:
+ * `number` is 0 at first. False: that was the last of it. */
+bool departures_copy(struct departures *departures, const struct departures *from,
+                     uint64_t *number);
 
 /* The pod, which is still in the ledger, is gone. Who does not wait is ignored. */
 void departures_note(struct departures *departures, struct ledger *ledger,
@@ -43,7 +47,19 @@ bool departures_begin(struct departures *departures, int64_t now_ms);
 /* Returns whether anybody is waited for no longer. */
 bool departures_end(struct departures *departures, struct ledger *ledger, int64_t now_ms);
 
-/*   [{"uid":"u1","node":"n1","namespace":"ml","dialect":"gpushare","amount":2,"time":"NS","since":MS}] */
-void departures_encode(struct json_writer *writer, const struct departures *departures);
+/* Who counts by one moment, taken a few at a time (queue/roll.h). One at a time. */
+struct departures_image;
+struct departures_image *departures_image_new(void);
+void departures_image_free(
+    struct departures_image *image); /* once it is complete, or has not begun */
+/* Under the lock: it is of this moment. */
+void departures_image_begin(struct departures_image *image, struct departures *departures);
+/* Under the lock: some more. False: it is complete. */
+bool departures_image_take(struct departures_image *image);
+
+/* A complete one, as a record has it, and back; false: it cannot be understood.
+ *
+ *   [{"uid":"u1","node":"n1","namespace":"ml","dialect":"gpushare","amount":2,"time":"NS","since":MS}] */
+void departures_encode(struct json_writer *writer, struct departures_image *image);
 bool departures_decode(struct departures *departures, struct ledger *ledger,
                        struct json_arena *arena, const cJSON *list, GError **error);

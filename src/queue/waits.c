@@ -17,10 +17,18 @@ struct wait {
     bool started;
 };
 
+/* A pod that nobody waits for any longer (struct allocation, `waited_out`). */
+struct waited_out {
+    struct roll_entry entry;
+    char *uid;
+};
+
 struct waits {
-    GHashTable *pods;    /* uid -> struct wait *, whose uid that is */
-    struct roll roll;    /* all of them */
-    GPtrArray *untimed;  /* their keys that no decision has found yet */
+    GHashTable *pods;   /* uid -> struct wait *, whose uid that is */
+    struct roll roll;   /* all of them */
+    GPtrArray *untimed; /* their keys that no decision has found yet */
+    GHashTable *over;   /* uid -> struct waited_out *, whose uid that is */
+    struct roll over_roll;
     struct departures *departures;
     int64_t earliest_ms; /* no wait began earlier; INT64_MAX: there are none */
 };
@@ -33,12 +41,22 @@ static void wait_free(gpointer data)
     g_free(wait);
 }
 
+static void waited_out_free(gpointer data)
+{
+    struct waited_out *over = data;
+
+    g_free(over->uid);
+    g_free(over);
+}
+
 struct waits *waits_new(void)
 {
     struct waits *waits = g_new0(struct waits, 1);
 
     waits->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, wait_free);
     roll_init(&waits->roll);
+    waits->over = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, waited_out_free);
+    roll_init(&waits->over_roll);
     waits->untimed = g_ptr_array_new_with_free_func(g_free);
     waits->departures = departures_new();
     waits->earliest_ms = INT64_MAX;
@@ -51,6 +69,8 @@ void waits_free(struct waits *waits)
     g_ptr_array_unref(waits->untimed);
     g_hash_table_unref(waits->pods);
     roll_clear(&waits->roll);
+    g_hash_table_unref(waits->over);
+    roll_clear(&waits->over_roll);
     g_free(waits);
 }
 
@@ -71,18 +91,36 @@ static struct wait *add(struct waits *waits, const char *uid, int64_t since_ms, 
     return wait;
 }
 
-bool waits_copy(struct waits *waits, const struct waits *from, guint *at)
+static void set_over(struct waits *waits, const char *uid, bool over)
+{
+    struct waited_out *known = g_hash_table_lookup(waits->over, uid);
+
+    if (over && !known) {
+        known = g_new(struct waited_out, 1);
+        known->uid = g_strdup(uid);
+        g_hash_table_insert(waits->over, known->uid, known);
+        roll_add(&waits->over_roll, &known->entry);
+    } else if (!over && known) {
+        roll_remove(&waits->over_roll, &known->entry);
+        g_hash_table_remove(waits->over, uid);
+    }
+}
+
+bool waits_copy(struct waits *waits, const struct waits *from, struct waits_place *place)
 {
     const struct roll_entry *entry;
 
-    if (*at == WAITS_ALL)
-        departures_copy(waits->departures, from->departures);
-    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, at)); i++) {
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &place->pods)); i++) {
         const struct wait *wait = (const struct wait *)entry;
         if (!g_hash_table_contains(waits->pods, wait->uid))
             add(waits, wait->uid, wait->since_ms, wait->started);
     }
-    return *at > 0;
+    if (place->pods > 0)
+        return true;
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->over_roll, &place->over)); i++)
+        set_over(waits, ((const struct waited_out *)entry)->uid, true);
+    return place->over > 0 ||
+           departures_copy(waits->departures, from->departures, &place->departure);
 }
 
 static bool has_named(const struct allocation *allocation)
@@ -97,12 +135,23 @@ static bool has_named(const struct allocation *allocation)
     return false;
 }
 
+static void forget_wait(struct waits *waits, const char *uid)
+{
+    struct wait *wait = g_hash_table_lookup(waits->pods, uid);
+
+    if (!wait)
+        return;
+    roll_remove(&waits->roll, &wait->entry);
+    g_hash_table_remove(waits->pods, uid);
+}
+
 void waits_note(struct waits *waits, const struct allocation *allocation, bool started)
 {
     struct wait *wait = g_hash_table_lookup(waits->pods, allocation->uid);
 
+    set_over(waits, allocation->uid, allocation->waited_out);
     if (!allocation->waiting && !has_named(allocation)) {
-        waits_forget(waits, allocation->uid);
+        forget_wait(waits, allocation->uid);
         return;
     }
     if (!wait) {
@@ -119,12 +168,8 @@ void waits_note(struct waits *waits, const struct allocation *allocation, bool s
 
 void waits_forget(struct waits *waits, const char *uid)
 {
-    struct wait *wait = g_hash_table_lookup(waits->pods, uid);
-
-    if (!wait)
-        return;
-    roll_remove(&waits->roll, &wait->entry);
-    g_hash_table_remove(waits->pods, uid);
+    forget_wait(waits, uid);
+    set_over(waits, uid, false);
 }
 
 void waits_note_vanished(struct waits *waits, struct ledger *ledger,
@@ -196,9 +241,10 @@ bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
         if (allocation) {
             metrics_count(COUNTER_WAITS_ENDED, 0);
             ledger_put(ledger, allocation->node->name, settle(allocation));
+            set_over(waits, wait->uid, true);
             ended = true;
         }
-        waits_forget(waits, wait->uid);
+        forget_wait(waits, wait->uid);
     }
     return ended;
 }
@@ -209,14 +255,14 @@ struct waits_image {
     struct waits *waits;
     GSList *pods; /* struct wait * */
     GSList *over; /* UIDs of those who have waited as long as anybody may */
-    struct departures *departures;
+    struct departures_image *departures;
 };
 
 struct waits_image *waits_image_new(void)
 {
     struct waits_image *image = g_new0(struct waits_image, 1);
 
-    image->departures = departures_new();
+    image->departures = departures_image_new();
     return image;
 }
 
@@ -226,7 +272,7 @@ void waits_image_free(struct waits_image *image)
         return;
     g_slist_free_full(image->pods, wait_free);
     g_slist_free_full(image->over, g_free);
-    departures_free(image->departures);
+    departures_image_free(image->departures);
     g_free(image);
 }
 
@@ -240,24 +286,26 @@ static void save(const struct roll_entry *entry, void *data)
     image->pods = g_slist_prepend(image->pods, wait);
 }
 
-static void note_over(struct allocation *allocation, void *data)
+static void save_over(const struct roll_entry *entry, void *data)
 {
     struct waits_image *image = data;
 
-    image->over = g_slist_prepend(image->over, g_strdup(allocation->uid));
+    image->over = g_slist_prepend(image->over, g_strdup(((const struct waited_out *)entry)->uid));
 }
 
-void waits_image_begin(struct waits_image *image, struct waits *waits, const struct ledger *ledger)
+void waits_image_begin(struct waits_image *image, struct waits *waits)
 {
     image->waits = waits;
-    departures_copy(image->departures, waits->departures);
-    ledger_each_waited_out(ledger, note_over, image);
     roll_begin_image(&waits->roll, save, image);
+    roll_begin_image(&waits->over_roll, save_over, image);
+    departures_image_begin(image->departures, waits->departures);
 }
 
 bool waits_image_take(struct waits_image *image)
 {
-    return roll_take(&image->waits->roll, COPIED_AT_ONCE);
+    return roll_take(&image->waits->roll, COPIED_AT_ONCE) ||
+           roll_take(&image->waits->over_roll, COPIED_AT_ONCE) ||
+           departures_image_take(image->departures);
 }
 
 static gint compare_waits(gconstpointer a, gconstpointer b)
@@ -339,6 +387,8 @@ bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena 
         const struct allocation *allocation = ledger_get(ledger, fields.uid);
         if (fields.over && allocation && !allocation->waited_out)
             ledger_put(ledger, allocation->node->name, settle(allocation));
+        if (fields.over && allocation)
+            set_over(waits, fields.uid, true);
         if (fields.over || !allocation)
             continue;
         if (!g_hash_table_contains(waits->pods, fields.uid)) /* named twice */

@@ -22,10 +22,16 @@ struct waits;
 struct waits *waits_new(void);
 void waits_free(struct waits *waits);
 
+/* How much of them has been copied. */
+struct waits_place {
+    guint pods, over;
+    uint64_t departure;
+};
+#define WAITS_NONE_YET ((struct waits_place){G_MAXUINT, G_MAXUINT, 0})
+
 /* What another has noted, into one that has noted nothing, a few pods at a time under the other's lock:
- * `at` is WAITS_ALL at first. False: that was the last of it. */
-#define WAITS_ALL G_MAXUINT
-bool waits_copy(struct waits *waits, const struct waits *from, guint *at);
+ * `place` is WAITS_NONE_YET at first. False: that was the last of it. */
+bool waits_copy(struct waits *waits, const struct waits *from, struct waits_place *place);
 
 /* The pod as it is in the ledger now; `started`: kubelet has admitted it. Who neither waits nor has
  * cards that an edit names is forgotten. */
@@ -47,7 +53,7 @@ void waits_image_free(struct waits_image *image); /* once it is complete, or has
 typedef struct waits_image waits_image;           /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(waits_image, waits_image_free)
 /* Under the lock: it is of this moment. */
-void waits_image_begin(struct waits_image *image, struct waits *waits, const struct ledger *ledger);
+void waits_image_begin(struct waits_image *image, struct waits *waits);
 /* Under the lock: some more pods. False: it is complete. */
 bool waits_image_take(struct waits_image *image);
 

@@ -76,12 +76,12 @@ static bool note_uid(const struct arrivals_row *row, void *data)
 
 static void copy_waits(struct store *copy, struct store *store)
 {
-    guint at = WAITS_ALL;
+    struct waits_place place = WAITS_NONE_YET;
     bool more;
 
     do {
         store_lock_again(store);
-        more = waits_copy(copy->waits, store->waits, &at);
+        more = waits_copy(copy->waits, store->waits, &place);
         store_unlock(store);
     } while (more);
 }

@@ -142,6 +142,25 @@ START_TEST(a_copy_of_the_store_knows_them)
 }
 END_TEST
 
+static void encode(struct departures_image *take_image, GString *text)
+{
+    struct json_writer writer;
+
+    while (departures_image_take(take_image))
+        continue;
+    json_writer_init(&writer, text);
+    departures_encode(&writer, take_image);
+    departures_image_free(take_image);
+}
+
+static struct departures_image *begin_image(struct departures *departures)
+{
+    struct departures_image *image = departures_image_new();
+
+    departures_image_begin(image, departures);
+    return image;
+}
+
 /* Where a record's next file begins. */
 START_TEST(what_is_told_of_them_is_understood)
 {
@@ -149,13 +168,11 @@ START_TEST(what_is_told_of_them_is_understood)
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(ledger) other = ledger_new();
     struct departures *from = departures_new(), *to = departures_new();
-    struct json_writer writer;
 
     departures_note(from, store_lock(world.store), ledger_get(store_ledger(world.store), "uid-p"));
     store_unlock(world.store);
     departures_begin(from, 7);
-    json_writer_init(&writer, text);
-    departures_encode(&writer, from);
+    encode(begin_image(from), text);
     ck_assert(departures_decode(to, other, arena, json_parse(arena, text->str, text->len, NULL),
                                 NULL));
     const struct node *node = ledger_node(other, "duo");
@@ -194,6 +211,73 @@ static guint count_departed(const struct ledger *ledger, const char *name)
 
     return node && node->departed ? node->departed->len : 0;
 }
+
+static void vanish_all(struct departures *departures, struct ledger *ledger, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i), *node = g_strdup_printf("n%d", i % 7);
+        vanish(departures, ledger, i % 3 ? "ml" : "web", uid, node);
+    }
+}
+
+/* Taken in one go or while they come, begin to count and end: the same text. */
+START_TEST(an_image_is_of_the_moment_in_which_it_began)
+{
+    g_autoptr(ledger) ledger = ledger_new();
+    g_autoptr(GString) at_once = g_string_new(NULL), meanwhile = g_string_new(NULL),
+                       later = g_string_new(NULL);
+    struct departures *departures = departures_new();
+
+    vanish_all(departures, ledger, 0, 60);
+    departures_begin(departures, 5);
+    vanish_all(departures, ledger, 60, 100);
+    encode(begin_image(departures), at_once);
+    struct departures_image *image = begin_image(departures);
+    ck_assert(departures_image_take(image));
+    vanish_all(departures, ledger, 100, 130);
+    departures_begin(departures, 9);
+    ck_assert(departures_image_take(image));
+    ck_assert(departures_end(departures, ledger, 5 + DEPARTURE_MAX_MS));
+    encode(image, meanwhile);
+    ck_assert_str_eq(meanwhile->str, at_once->str);
+    encode(begin_image(departures), later);
+    ck_assert_ptr_nonnull(strstr(at_once->str, "\"uid\":\"u0\""));
+    ck_assert_ptr_null(strstr(later->str, "\"uid\":\"u0\""));
+    ck_assert_ptr_nonnull(strstr(later->str, "\"uid\":\"u129\""));
+    departures_free(departures);
+}
+END_TEST
+
+/* They come in the order in which they vanished, each once, although others go between. */
+START_TEST(a_copy_is_made_a_few_at_a_time)
+{
+    g_autoptr(ledger) ledger = ledger_new(), other = ledger_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct departures *from = departures_new(), *to = departures_new();
+    uint64_t number = 0;
+    int turns = 1;
+
+    vanish_all(from, ledger, 0, 40);
+    departures_begin(from, 5);
+    vanish_all(from, ledger, 40, 80);
+    for (; departures_copy(to, from, &number); turns++) {
+        if (turns == 1)
+            departures_end(from, ledger, 5 + DEPARTURE_MAX_MS);
+    }
+    ck_assert_int_ge(turns, 3);
+    encode(begin_image(to), text);
+    const char *at = text->str;
+    for (int i = 40; i < 80; i++) {
+        g_autofree char *uid = g_strdup_printf("\"uid\":\"u%d\"", i);
+        ck_assert_ptr_nonnull(at = strstr(at, uid));
+        ck_assert_ptr_null(strstr(at + 1, uid));
+    }
+    ck_assert(departures_begin(to, 6));
+    ck_assert(departures_end(to, other, 6 + DEPARTURE_MAX_MS));
+    departures_free(from);
+    departures_free(to);
+}
+END_TEST
 
 /* Of one's own: "few" has 3, vanished before all others. */
 START_TEST(who_has_most_loses_the_oldest)
@@ -318,14 +402,12 @@ START_TEST(what_is_told_of_them_says_whose_they_are)
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(ledger) ledger = ledger_new(), other = ledger_new();
     struct departures *from = departures_new(), *to = departures_new();
-    struct json_writer writer;
 
     for (int i = 0; i < DEPARTURES_MAX; i++) {
         g_autofree char *uid = g_strdup_printf("u%d", i);
         vanish(from, ledger, i == 0 ? "few" : "many", uid, i == 0 ? "theirs" : "new");
     }
-    json_writer_init(&writer, text);
-    departures_encode(&writer, from);
+    encode(begin_image(from), text);
     ck_assert(departures_decode(to, other, arena, json_parse(arena, text->str, text->len, NULL),
                                 NULL));
     vanish(to, other, "many", "late", "new");
@@ -366,6 +448,8 @@ static Suite *suite(void)
     tcase_add_test(tc, what_is_said_of_the_node_is_not_remembered);
     tcase_add_test(tc, a_copy_of_the_store_knows_them);
     tcase_add_test(tc, what_is_told_of_them_is_understood);
+    tcase_add_test(tc, an_image_is_of_the_moment_in_which_it_began);
+    tcase_add_test(tc, a_copy_is_made_a_few_at_a_time);
     tcase_add_test(tc, who_has_most_loses_the_oldest);
     tcase_add_test(tc, what_was_written_before_is_understood_and_bounded);
     tcase_add_test(tc, what_is_told_of_them_says_whose_they_are);

@@ -85,7 +85,7 @@ START_TEST(a_pod_that_vanished_is_known)
         &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
     if (_i == 0) {
         g_autoptr(waits_image) image = waits_image_new();
-        waits_image_begin(image, waits, store_ledger(live));
+        waits_image_begin(image, waits);
         while (waits_image_take(image))
             continue;
         note(record_new(

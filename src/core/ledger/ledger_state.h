@@ -24,7 +24,6 @@ struct ledger {
     GHashTable *cpu_pods;    /* struct cpu_pod *, a set by uid */
     struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
     GHashTable *open;                             /* likewise: those that are not confirmed */
-    GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
     size_t n_in_state[ALLOCATION_STATES];
     GPtrArray *sorted;   /* nodes by name */
     GArray *free_places; /* uint32_t, of nodes that are gone */

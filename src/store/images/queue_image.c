@@ -45,7 +45,7 @@ static bool begin_waits(struct queue_image *image)
 {
     image->waits_number = next_number(image);
     if (image->waits_number > 0)
-        waits_image_begin(image->waits, image->store->waits, image->store->ledger);
+        waits_image_begin(image->waits, image->store->waits);
     return image->waits_number > 0;
 }
 
