@@ -13,6 +13,7 @@ static const struct json_field lease_fields[] = {
     LEASE(STRING, renewed, "spec.renewTime", 0),
     LEASE(PAIRS, labels, "metadata.labels", 0),
     LEASE(PAIRS, annotations, "metadata.annotations", 0),
+    LEASE(STRING, uid, "metadata.uid", 0),
     JSON_FIELD_END,
 };
 
@@ -52,6 +53,8 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
     json_key_string(writer, "namespace", ns);
     if (lease->version)
         json_key_string(writer, "resourceVersion", lease->version);
+    if (lease->version && lease->uid)
+        json_key_string(writer, "uid", lease->uid);
     if (lease->labels.n > 0)
         write_pairs(writer, "labels", &lease->labels, NULL, NULL);
     write_pairs(writer, "annotations", &lease->annotations, key, value);
@@ -64,7 +67,7 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
         json_key_string(writer, "acquireTime", lease->acquired);
     if (lease->renewed)
         json_key_string(writer, "renewTime", lease->renewed);
-    json_key_int(writer, "leaseTransitions", lease->transitions);
+    json_key_int(writer, "leaseTransitions", CLAMP(lease->transitions, 0, INT32_MAX));
     json_end_object(writer);
     json_end_object(writer);
 }

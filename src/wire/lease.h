@@ -10,11 +10,12 @@ struct lease_view {
     const char *version; /* metadata.resourceVersion */
     const char *holder;  /* spec.holderIdentity; NULL or "": nobody */
     int64_t duration_s;
-    int64_t transitions;
+    int64_t transitions;  /* written as the API server takes them, INT32_MAX at most */
     const char *acquired; /* MicroTime: six digits after the point */
     const char *renewed;
     struct string_pairs labels;
     struct string_pairs annotations;
+    const char *uid; /* of a Lease that is there */
 };
 
 /* The view borrows from the arena. Only the resourceVersion must be there. */
@@ -22,6 +23,8 @@ bool lease_view_decode(struct json_arena *arena, const cJSON *object, struct lea
                        GError **error);
 
 /* The object to write over the version in `lease`, or to create without one. Of `annotations` the
- * one with this key is replaced by `value`, or left out for "". */
+ * one with this key is replaced by `value`, or left out for "". With a version goes the UID: the API
+ * server makes a Lease by an update, too, of whatever version, and only the UID keeps that from
+ * bringing back one that was deleted (kubernetes 1.36 pkg/registry/coordination/lease/strategy.go). */
 void lease_encode(struct json_writer *writer, const char *ns, const char *name,
                   const struct lease_view *lease, const char *key, const char *value);

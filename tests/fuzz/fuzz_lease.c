@@ -43,7 +43,9 @@ static void check_lease(const uint8_t *data, size_t size)
     FUZZ_CHECK(g_str_equal(back.version, lease.version));
     FUZZ_CHECK(g_strcmp0(back.holder, lease.holder ? lease.holder : "") == 0);
     FUZZ_CHECK(g_strcmp0(back.renewed, lease.renewed) == 0);
-    FUZZ_CHECK(back.duration_s == lease.duration_s && back.transitions == lease.transitions);
+    FUZZ_CHECK(back.duration_s == lease.duration_s);
+    FUZZ_CHECK(back.transitions == CLAMP(lease.transitions, 0, INT32_MAX));
+    FUZZ_CHECK(g_strcmp0(back.uid, lease.uid) == 0);
     FUZZ_CHECK(entries(&back.labels) == entries(&lease.labels));
     FUZZ_CHECK(entries(&back.annotations) == entries(&lease.annotations));
 }

@@ -91,7 +91,8 @@ static inline void start(void)
 
 #define LEASE(version, holder, annotations)                                                        \
     "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"gl\",\"namespace\":\"ns\",\"resourceVersion\":"  \
-    "\"" version "\",\"labels\":{\"l\":\"1\"},\"annotations\":{\"a\":\"b\"" annotations            \
+    "\"" version                                                                                   \
+    "\",\"uid\":\"u-1\",\"labels\":{\"l\":\"1\"},\"annotations\":{\"a\":\"b\"" annotations         \
     "}},\"spec\":{\"holderIdentity\":\"" holder                                                    \
     "\",\"leaseDurationSeconds\":60,\"acquireTime\":\"2026-01-02T03:04:05.000006Z\","              \
     "\"leaseTransitions\":4}}"

@@ -46,10 +46,23 @@ START_TEST(takes_a_free_lease_and_keeps_what_is_not_its_own)
     script_write(LEASE("2", "me", ""));
     start();
     ck_assert(comes_true(true));
-    expect_part(1, "\"resourceVersion\":\"1\",\"labels\":{\"l\":\"1\"},\"annotations\":"
-                   "{\"a\":\"b\"}}");
+    expect_part(
+        1, "\"resourceVersion\":\"1\",\"uid\":\"u-1\",\"labels\":{\"l\":\"1\"},\"annotations\":"
+           "{\"a\":\"b\"}}");
     expect_part(1, "\"leaseTransitions\":5}}");
     expect_no_part(1, "2026-01-02T03:04:05.000006Z");
+}
+END_TEST
+
+/* Somebody has edited it: one more is a number that the API server does not take. */
+START_TEST(the_last_number_of_transitions_is_no_obstacle)
+{
+    sync_store();
+    script_read("{\"metadata\":{\"name\":\"gl\",\"resourceVersion\":\"1\"},\"spec\":{"
+                "\"leaseTransitions\":2147483647,\"holderIdentity\":\"\"}}");
+    script_write(LEASE("2", "me", ""));
+    start();
+    expect_part(1, "\"leaseTransitions\":2147483647}}");
 }
 END_TEST
 
@@ -257,6 +270,28 @@ START_TEST(after_the_end_of_a_term_the_next_one_begins_afresh)
 }
 END_TEST
 
+/* The API server would make it anew by an update: only the UID tells it that there was one, whose next
+ * holder the writer may have missed. */
+START_TEST(a_lease_that_was_deleted_is_not_brought_back)
+{
+    sync_store();
+    script_read(FREE);
+    script_write(LEASE("2", "me", ""));
+    script_failure("PUT ", 409, STATUS("409"));
+    script_failure("GET " PATH "/gl ", 404, STATUS("404"));
+    script(&(struct fake_reply){
+        .match = "POST " PATH "?timeout=", .status = 201, .chunks = {LEASE("5", "me", "")}});
+    script(&(struct fake_reply){
+        .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("6", "me", "")}});
+    start_with_deadline(5000, 40);
+    expect_part(2, "\"resourceVersion\":\"2\",\"uid\":\"u-1\"");
+    expect_no_part(4, "\"uid\"");
+    while (leadership_term(leadership()) < 2)
+        g_usleep(1000);
+    ck_assert_uint_eq(atomic_load(&refreshes), 2);
+}
+END_TEST
+
 START_TEST(another_holder_ends_the_term)
 {
     sync_store();
@@ -282,6 +317,7 @@ int main(void)
     tcase_add_checked_fixture(taking, setup, teardown);
     tcase_add_test(taking, makes_the_lease_where_there_is_none);
     tcase_add_test(taking, takes_a_free_lease_and_keeps_what_is_not_its_own);
+    tcase_add_test(taking, the_last_number_of_transitions_is_no_obstacle);
     tcase_add_test(taking, what_slept_asks_before_it_serves);
     tcase_add_test(taking, a_duration_of_years_is_named);
     tcase_add_test(taking, does_not_touch_what_another_holds);
@@ -297,6 +333,7 @@ int main(void)
     tcase_add_test(holding, a_renewal_whose_answer_is_lost_does_not_end_the_term);
     tcase_add_test(holding, a_term_ends_when_renewals_do_not_come_through);
     tcase_add_test(holding, after_the_end_of_a_term_the_next_one_begins_afresh);
+    tcase_add_test(holding, a_lease_that_was_deleted_is_not_brought_back);
     tcase_add_test(holding, another_holder_ends_the_term);
     suite_add_tcase(suite, holding);
 
