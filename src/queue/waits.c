@@ -106,21 +106,21 @@ static void set_over(struct waits *waits, const char *uid, bool over)
     }
 }
 
-bool waits_copy(struct waits *waits, const struct waits *from, struct waits_place *place)
+bool waits_copy(struct waits *waits, const struct waits *from, struct waits_cursor *cursor)
 {
     const struct roll_entry *entry;
 
-    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &place->pods)); i++) {
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &cursor->pods)); i++) {
         const struct wait *wait = (const struct wait *)entry;
         if (!g_hash_table_contains(waits->pods, wait->uid))
             add(waits, wait->uid, wait->since_ms, wait->started);
     }
-    if (place->pods > 0)
+    if (cursor->pods > 0)
         return true;
-    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->over_roll, &place->over)); i++)
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->over_roll, &cursor->over)); i++)
         set_over(waits, ((const struct waited_out *)entry)->uid, true);
-    return place->over > 0 ||
-           departures_copy(waits->departures, from->departures, &place->departure);
+    return cursor->over > 0 ||
+           departures_copy(waits->departures, from->departures, &cursor->departure);
 }
 
 static bool has_named(const struct allocation *allocation)

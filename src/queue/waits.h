@@ -23,15 +23,15 @@ struct waits *waits_new(void);
 void waits_free(struct waits *waits);
 
 /* How much of them has been copied. */
-struct waits_place {
+struct waits_cursor {
     guint pods, over;
     uint64_t departure;
 };
-#define WAITS_NONE_YET ((struct waits_place){G_MAXUINT, G_MAXUINT, 0})
+#define WAITS_FROM_THE_START ((struct waits_cursor){G_MAXUINT, G_MAXUINT, 0})
 
 /* What another has noted, into one that has noted nothing, a few pods at a time under the other's lock:
- * `place` is WAITS_NONE_YET at first. False: that was the last of it. */
-bool waits_copy(struct waits *waits, const struct waits *from, struct waits_place *place);
+ * `cursor` is WAITS_FROM_THE_START at first. False: that was the last of it. */
+bool waits_copy(struct waits *waits, const struct waits *from, struct waits_cursor *cursor);
 
 /* The pod as it is in the ledger now; `started`: kubelet has admitted it. Who neither waits nor has
  * cards that an edit names is forgotten. */

@@ -76,12 +76,12 @@ static bool note_uid(const struct arrivals_row *row, void *data)
 
 static void copy_waits(struct store *copy, struct store *store)
 {
-    struct waits_place place = WAITS_NONE_YET;
+    struct waits_cursor cursor = WAITS_FROM_THE_START;
     bool more;
 
     do {
         store_lock_again(store);
-        more = waits_copy(copy->waits, store->waits, &place);
+        more = waits_copy(copy->waits, store->waits, &cursor);
         store_unlock(store);
     } while (more);
 }

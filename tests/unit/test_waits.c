@@ -132,12 +132,12 @@ END_TEST
 
 START_TEST(a_copy_is_made_a_few_at_a_time)
 {
-    struct waits_place place = WAITS_NONE_YET;
+    struct waits_cursor cursor = WAITS_FROM_THE_START;
     struct waits *copy = waits_new();
     int turns = 1;
 
     let_wait();
-    while (waits_copy(copy, waits, &place))
+    while (waits_copy(copy, waits, &cursor))
         turns++;
     ck_assert_int_gt(turns, 4);
     g_autofree char *text = finish(begin_image(waits)), *its = finish(begin_image(copy));
