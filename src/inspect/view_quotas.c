@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limits of namespaces, and what counts towards them. */
+#include "core/amount_sum.h"
 #include "inspect/views.h"
 #include "queue/quotas.h"
 #include "queue/share_amounts.h"
@@ -70,8 +71,10 @@ static void count_node(const struct node *node, void *data)
         const GPtrArray *limits = g_hash_table_lookup(rows->namespaces, allocation->ns);
         for (guint j = 0; limits && j < limits->len; j++) {
             struct quota_row *row = g_ptr_array_index(limits, j);
-            row->used += row->quota ? resource_quotas_count(allocation, row->key)
-                                    : quotas_count(rows->quotas, allocation, row->key);
+            row->used =
+                amount_add(row->used, row->quota
+                                          ? resource_quotas_count(allocation, row->key)
+                                          : quotas_count(rows->quotas, allocation, row->key));
         }
     }
 }
@@ -112,7 +115,7 @@ static void add_elastic(const struct elastic_count *count, void *data)
 
 /* What all that lend to each other have of a key above their mins, and below. */
 struct balance {
-    int64_t borrowed, unused;
+    amount_sum borrowed, unused;
 };
 
 static bool lend_each_other(const struct elastic_count *one, const struct elastic_count *other)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who has how much of the GPUs, in cards, whatever the dialect: the most first. */
+#include "core/amount_sum.h"
 #include "core/bytes.h"
 #include "core/ledger.h"
 #include "inspect/views.h"
@@ -125,9 +126,10 @@ static void add_pods(struct survey *survey, const struct node *node)
         const struct allocation *one = g_ptr_array_index(node->allocations, i);
         struct usage *usage = row_of(survey, one->ns);
         struct holding_query query = {node, one->shares, one->n_shares, measure_gpus};
-        usage->used += holding_peak(&query);
+        usage->used = amount_add(usage->used, holding_peak(&query));
         query.measure = measure_kib;
-        usage->memory += holding_peak(&query) * KIB;
+        usage->memory =
+            amount_add(usage->memory, MIN(holding_peak(&query), AMOUNT_SUM_MAX / KIB) * KIB);
         usage->pods++;
     }
 }

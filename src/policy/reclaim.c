@@ -39,7 +39,7 @@ static bool may_give(const struct borrower *borrower, const int64_t *amounts, ui
     bool borrowed = false;
 
     for (uint32_t key = 0; key < n_keys; key++) {
-        const int64_t over = borrower->held[key] - borrower->min[key];
+        const amount_sum over = borrower->held[key] - borrower->min[key];
         if (amounts[key] == 0 || over < 0)
             continue;
         if (over < amounts[key])

@@ -19,6 +19,7 @@
  * those on the cards that are cheapest to clear end, as few of them as suffice. It is taken for granted that
  * a pod that finds room still does when another one ends; where it does not, nothing is found. Pure.
  */
+#include "core/amount_sum.h"
 #include "policy/what_if.h"
 
 #define RECLAIM_KEYS_MAX 32
@@ -29,7 +30,7 @@
 /* A namespace that may have to give back: by key, what it holds and is sure of. */
 struct borrower {
     struct borrower *parent; /* what it is a part of and has to have borrowed, too; NULL: nothing */
-    int64_t held[RECLAIM_KEYS_MAX];
+    amount_sum held[RECLAIM_KEYS_MAX];
     int64_t min[RECLAIM_KEYS_MAX];
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/quotas.h"
 
+#include "core/amount_sum.h"
 #include "json/json.h"
 #include "queue/holding.h"
 #include "queue/share_amounts.h"
@@ -252,7 +253,7 @@ static void count_allocation(struct allocation *allocation, void *data)
         used = g_new0(int64_t, 1);
         g_hash_table_insert(count->room->used, mark->model, used);
     }
-    *used += size_of_all(allocation);
+    *used = amount_add(*used, size_of_all(allocation));
 }
 
 struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,

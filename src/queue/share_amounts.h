@@ -7,7 +7,7 @@
 #include <gpuledger/dialect.h>
 #include <gpuledger/ledger.h>
 
-#define SHARE_AMOUNT_MAX (INT64_MAX / 4096) /* so that sums do not overflow */
+#define SHARE_AMOUNT_MAX (INT64_MAX / 4096) /* of one pod; for sums see core/amount_sum.h */
 
 /* Cards are counted in millionths, rounded down but for the first, so that as many pods as fit on a card
  * together count as one card at most, and nobody has many for nothing. */

@@ -212,6 +212,100 @@ START_TEST(who_is_booked_before_it_is_seen_counts_once)
 }
 END_TEST
 
+/* --- who asks for as much as can be said ------------------------------------------------------- */
+
+#define GREEDY 4200 /* more than go into 64 bits together */
+
+struct lent {
+    const char *ns, *quota;
+    struct elastic_count count;
+};
+
+static void note_lent(const struct elastic_count *count, void *data)
+{
+    struct lent *lent = data;
+
+    if (g_str_equal(count->ns, lent->ns) && g_strcmp0(count->quota, lent->quota) == 0 &&
+        g_str_equal(count->key, MEM))
+        lent->count = *count;
+}
+
+static struct elastic_count count_of(const char *ns, const char *quota)
+{
+    struct lent lent = {.ns = ns, .quota = quota};
+
+    elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
+                        note_lent, &lent);
+    ck_assert_ptr_nonnull(lent.count.key);
+    return lent.count;
+}
+
+/* `node` NULL: they wait. */
+static void tell_greedy(int n, const char *node)
+{
+    for (int i = 0; i < n; i++) {
+        g_autofree char *uid = g_strdup_printf("greedy-%d", i);
+        store_apply_pod(extender.store,
+                        &(struct pod_view){
+                            .ns = "ml",
+                            .name = uid,
+                            .uid = uid,
+                            .node_name = node,
+                            .phase = node ? "Running" : "Pending",
+                            .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"},
+                                                 {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                                                 {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}),
+                            CONTAINERS({.name = "c", .limits = PAIRS({MEM, "9223372036854775807"})}),
+                        });
+    }
+}
+
+static void begin_greedy(const struct quota_tree_view *in)
+{
+    static const char *const spaces[] = {"ml", "other"};
+
+    begin();
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "down",
+                            .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
+    for (size_t i = 0; i < G_N_ELEMENTS(spaces); i++)
+        store_apply_resource_quota(extender.store,
+                                   &(struct resource_quota_view){.ns = spaces[i],
+                                                                 .name = "own",
+                                                                 .elastic = true,
+                                                                 .min = PAIRS({MEM, "20"}),
+                                                                 .max = PAIRS({MEM, "60"}),
+                                                                 .in = *in});
+}
+
+/* Of both as if it were one pod: others are lent what they would be, and it is kept its own min. */
+static void expect_as_of_one(const char *quota, const char *node)
+{
+    tell_greedy(1, node);
+    const struct elastic_count own = count_of("ml", quota), other = count_of("other", quota);
+    ck_assert_int_gt(node ? own.used : own.waiting, 0);
+    tell_greedy(GREEDY, node);
+    const struct elastic_count now = count_of("ml", quota);
+    ck_assert_int_gt(node ? now.used : now.waiting, node ? own.used : own.waiting);
+    ck_assert_int_eq(now.lendable, own.lendable);
+    if (!node)
+        ck_assert_int_eq(count_of("other", quota).lendable, other.lendable);
+    for (int i = 0; i < GREEDY; i++) {
+        g_autofree char *uid = g_strdup_printf("greedy-%d", i);
+        store_delete_pod(extender.store, uid);
+    }
+    ck_assert_int_eq(count_of("ml", quota).waiting, 0);
+    ck_assert_int_eq(count_of("ml", quota).used, 0);
+}
+
+START_TEST(however_much_pods_ask_for_sums_do_not_wrap)
+{
+    begin_greedy(&(struct quota_tree_view){.inside = _i % 2, .tree = ""});
+    expect_as_of_one(_i % 2 ? "own" : NULL, _i / 2 ? "down" : NULL);
+}
+END_TEST
+
 /* --- quotas of a tree ------------------------------------------------------------------------- */
 
 static void await(const char *uid, const char *quota)
@@ -315,6 +409,7 @@ int main(void)
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
     tcase_add_test(counting, what_fits_on_a_card_counts_as_a_card);
     tcase_add_test(counting, units_may_be_bytes);
+    tcase_add_loop_test(counting, however_much_pods_ask_for_sums_do_not_wrap, 0, 4);
     tcase_add_test(counting, three_thirds_are_a_card_to_whoever_may_have_one);
     tcase_add_test(counting, who_loses_the_booking_waits_again);
     tcase_add_test(counting, who_is_booked_before_it_is_seen_counts_once);

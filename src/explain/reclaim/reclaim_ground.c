@@ -43,9 +43,9 @@ static void add_going(struct reclaim_ground *ground, const struct pod_view *pod,
     const struct elastic_account *at = elastic_quotas_account(reclaim_ground_quotas(ground), pod);
 
     for (; at; at = elastic_account_parent(at)) {
-        int64_t *sums = g_hash_table_lookup(ground->going, at);
+        amount_sum *sums = g_hash_table_lookup(ground->going, at);
         if (!sums) {
-            sums = g_new0(int64_t, ELASTIC_KEYS_MAX);
+            sums = g_new0(amount_sum, ELASTIC_KEYS_MAX);
             g_hash_table_insert(ground->going, (gpointer)at, sums);
         }
         for (int key = 0; key < ELASTIC_KEYS_MAX; key++)

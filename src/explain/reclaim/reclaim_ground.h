@@ -11,7 +11,7 @@ struct reclaim_ground {
     struct budgets *budgets;
     bool (*stays)(const struct allocation *allocation, void *data);
     void *data;
-    GHashTable *going; /* account -> int64_t[ELASTIC_KEYS_MAX]: held by pods that end */
+    GHashTable *going; /* account -> amount_sum[ELASTIC_KEYS_MAX]: held by pods that end */
     GArray *changes;   /* struct change */
     guint number;      /* of pods that are put without a UID */
 };

@@ -15,14 +15,14 @@ void reclaim_path_find(struct elastic_quotas *quotas, struct ledger *ledger, GHa
 
 /* What an account has of what it is sure of, with so much more: of the one below it, what that has within its own
  * min. */
-static int64_t surely(const struct reclaim_path *path, guint at, uint32_t key, int64_t wanted)
+static amount_sum surely(const struct reclaim_path *path, guint at, uint32_t key, int64_t wanted)
 {
     const struct elastic_sums *sums = &path->sums[at], *below = sums - 1;
-    const int64_t going = path->going[at] ? path->going[at][key] : 0;
+    const amount_sum going = path->going[at] ? path->going[at][key] : 0;
 
     if (at == 0)
         return sums->sure[key] + going + wanted;
-    const int64_t going_below = path->going[at - 1] ? path->going[at - 1][key] : 0;
+    const amount_sum going_below = path->going[at - 1] ? path->going[at - 1][key] : 0;
     return sums->sure[key] + going - going_below +
            MIN(below->used[key] + going_below + wanted, below->min[key]) -
            MIN(below->used[key], below->min[key]);
@@ -37,7 +37,7 @@ static guint sure_from(const struct reclaim_path *path, uint32_t key, int64_t wa
 
     for (guint i = 0; i < path->n; i++) {
         const struct elastic_sums *sums = &path->sums[i];
-        const int64_t all = sums->used[key] + (path->going[i] ? path->going[i][key] : 0) + wanted;
+        const amount_sum all = sums->used[key] + (path->going[i] ? path->going[i][key] : 0) + wanted;
         sure = (sure ? surely(path, i, key, wanted) : all) <= sums->min[key];
         if (!sure)
             from = i + 1;

@@ -11,11 +11,11 @@
 struct reclaim_path {
     const struct elastic_account *accounts[RECLAIM_LEVELS_MAX];
     struct elastic_sums sums[RECLAIM_LEVELS_MAX];
-    const int64_t *going[RECLAIM_LEVELS_MAX]; /* held beside that, by key; NULL: nothing */
+    const amount_sum *going[RECLAIM_LEVELS_MAX]; /* held beside that, by key; NULL: nothing */
     guint n;                                  /* 0: it is not limited */
 };
 
-/* `going`: account -> int64_t *, or NULL. */
+/* `going`: account -> amount_sum *, or NULL. */
 void reclaim_path_find(struct elastic_quotas *quotas, struct ledger *ledger, GHashTable *going,
                        const struct pod_view *pod, struct reclaim_path *ret_path);
 

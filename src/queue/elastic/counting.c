@@ -88,8 +88,10 @@ void elastic_measure_placement(const struct elastic_quotas *quotas, const struct
 static void add_waiting(const struct elastic_quotas *quotas, const struct waiter *waiter, int sign)
 {
     for (struct elastic_account *at = waiter->account; at; at = at->parent) {
-        for (guint key = 0; key < quotas->keys->len; key++)
-            at->waiting[key] += sign * waiter->amounts[key];
+        for (guint key = 0; key < quotas->keys->len; key++) {
+            at->waiting_sum[key] += sign * waiter->amounts[key];
+            at->waiting[key] = amount_sum_told(at->waiting_sum[key]);
+        }
     }
 }
 
@@ -155,8 +157,10 @@ static void add_parts(const struct elastic_quotas *quotas, const struct tally *t
     for (guint i = 0; i < tally->parts->len; i++) {
         const struct part *part = &g_array_index(tally->parts, struct part, i);
         for (struct elastic_account *at = part->account; at; at = at->parent) {
-            for (guint key = 0; key < quotas->keys->len; key++)
-                at->used[key] += sign * part->amounts[key];
+            for (guint key = 0; key < quotas->keys->len; key++) {
+                at->used_sum[key] += sign * part->amounts[key];
+                at->used[key] = amount_sum_told(at->used_sum[key]);
+            }
         }
     }
 }
@@ -183,7 +187,7 @@ static void count_node(struct elastic_quotas *quotas, const struct node *node, s
             accounts_find(quotas, one->ns, elastic_quotas_choice(quotas, one->uid));
         struct part *part = account ? part_of(tally, account) : NULL;
         for (guint key = 0; part && key < quotas->keys->len; key++)
-            part->amounts[key] += elastic_amount(quotas, key, one);
+            part->amounts[key] = amount_add(part->amounts[key], elastic_amount(quotas, key, one));
     }
     add_parts(quotas, tally, 1);
     tally->version = node_own(node)->pulse->version;

@@ -267,12 +267,12 @@ void elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger,
     elastic_count_used(quotas, ledger);
     memcpy(ret_sums->min, account->min, sizeof account->min);
     memcpy(ret_sums->max, account->max, sizeof account->max);
-    memcpy(ret_sums->used, account->used, sizeof account->used);
-    memcpy(ret_sums->sure, account->used, sizeof account->used);
+    memcpy(ret_sums->used, account->used_sum, sizeof account->used_sum);
+    memcpy(ret_sums->sure, account->used_sum, sizeof account->used_sum);
     for (guint i = account->place + 1; i < quotas->accounts->len; i++) {
         const struct elastic_account *below = quotas->accounts->pdata[i];
         for (guint key = 0; below->parent == account && key < quotas->keys->len; key++)
-            ret_sums->sure[key] -= MAX(below->used[key] - below->min[key], 0);
+            ret_sums->sure[key] -= MAX(below->used_sum[key] - below->min[key], 0);
     }
 }
 
@@ -376,7 +376,8 @@ void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
     for (guint key = 0; key < n; key++) {
         lending_look(quotas, key);
         for (guint i = 0; i < shown->len; i++)
-            lendable[i * n + key] = quotas->min[key] ? quotas->outlooks[i].lendable : INT64_MAX;
+            lendable[i * n + key] =
+                quotas->min[key] ? amount_sum_told(quotas->outlooks[i].lendable) : INT64_MAX;
     }
     g_ptr_array_sort(shown, compare_ids);
     for (guint i = 0; i < shown->len; i++) {

@@ -34,6 +34,7 @@
  *
  * Amounts are millionths of cards, KiB of memory, and thousandths of other units. Guarded by the store's lock.
  */
+#include "core/amount_sum.h"
 #include "wire/resource_quota.h"
 
 #include <gpuledger/dialect.h>
@@ -170,8 +171,9 @@ bool elastic_account_borrows(const struct elastic_quotas *quotas,
 
 /* What an account has, by key, for who works out what is to be given back (policy/reclaim.h). */
 struct elastic_sums {
-    int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX], used[ELASTIC_KEYS_MAX];
-    int64_t sure
+    int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX];
+    amount_sum used[ELASTIC_KEYS_MAX];
+    amount_sum sure
         [ELASTIC_KEYS_MAX]; /* of what it has: its own, and what those below have within their mins */
 };
 uint32_t elastic_quotas_n_keys(const struct elastic_quotas *quotas);

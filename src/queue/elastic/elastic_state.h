@@ -47,15 +47,16 @@ struct elastic_account {
     int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX];
     bool said[ELASTIC_KEYS_MAX]; /* it has a min of its own */
     int64_t weight[ELASTIC_KEYS_MAX];
-    int64_t used[ELASTIC_KEYS_MAX], waiting[ELASTIC_KEYS_MAX]; /* with those below */
+    amount_sum used_sum[ELASTIC_KEYS_MAX], waiting_sum[ELASTIC_KEYS_MAX]; /* with those below */
+    int64_t used[ELASTIC_KEYS_MAX], waiting[ELASTIC_KEYS_MAX];            /* the same, told */
 };
 
 /* What follows for an account from those below it and beside it, for one key. */
 struct outlook {
-    int64_t used_below, waiting_below, demand_below, over_below, kept_below;
-    int64_t demand;   /* what it has and wants */
-    int64_t kept;     /* of it, what nobody else may have */
-    int64_t lendable; /* what it may have in all while others keep what they need */
+    amount_sum used_below, waiting_below, demand_below, over_below, kept_below;
+    amount_sum demand;   /* what it has and wants */
+    amount_sum kept;     /* of it, what nobody else may have */
+    amount_sum lendable; /* what it may have in all while others keep what they need */
 };
 
 /* What the pods of one node hold, as it was in one version. */

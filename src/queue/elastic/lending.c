@@ -15,8 +15,9 @@ static void look_up(const struct elastic_quotas *quotas, const struct elastic_ac
                     guint key)
 {
     struct outlook *own = outlook_of(quotas, account);
-    const int64_t used = account->used[key], min = account->min[key];
-    const int64_t here = used - own->used_below + account->waiting[key] - own->waiting_below;
+    const amount_sum used = account->used_sum[key], waiting = account->waiting_sum[key];
+    const amount_sum here = used - own->used_below + waiting - own->waiting_below;
+    const int64_t min = account->min[key];
 
     own->demand = here + own->demand_below;
     own->kept = MAX(used, account->keeps ? min : MIN(min, own->demand));
@@ -24,17 +25,17 @@ static void look_up(const struct elastic_quotas *quotas, const struct elastic_ac
         return;
     struct outlook *parent = outlook_of(quotas, account->parent);
     parent->used_below += used;
-    parent->waiting_below += account->waiting[key];
+    parent->waiting_below += waiting;
     parent->demand_below += MIN(own->demand, MAX(account->max[key], used));
     parent->over_below += MAX(used - min, 0);
     parent->kept_below += own->kept;
 }
 
 /* What those below the account may have together. */
-static int64_t pool(const struct elastic_quotas *quotas, const struct elastic_account *account,
-                    guint key)
+static amount_sum pool(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                       guint key)
 {
-    const int64_t lendable = outlook_of(quotas, account)->lendable;
+    const amount_sum lendable = outlook_of(quotas, account)->lendable;
 
     return account->whole ? account->min[key]
                           : MAX(account->min[key], MIN(lendable, account->max[key]));
@@ -52,7 +53,7 @@ static void look_down(const struct elastic_quotas *quotas, const struct elastic_
         return;
     }
     const struct outlook *above = outlook_of(quotas, parent);
-    const int64_t others = parent->used[key] - above->used_below + above->kept_below - own->kept;
+    const amount_sum others = parent->used_sum[key] - above->used_below + above->kept_below - own->kept;
     own->lendable = pool(quotas, parent, key) - others;
 }
 
@@ -123,7 +124,7 @@ int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_
         return INT64_MAX;
     g_autofree struct wish *wishes = g_new0(struct wish, accounts->len + 1);
     const struct outlook *above = outlook_of(quotas, parent);
-    int64_t free = pool(quotas, parent, key) - (parent->used[key] - above->used_below);
+    amount_sum free = pool(quotas, parent, key) - (parent->used_sum[key] - above->used_below);
     wishes[0].weight = (double)account->weight[key];
     wishes[0].wants =
         account->max[key] < INT64_MAX ? (double)(account->max[key] - account->min[key]) : 1e18;
@@ -137,8 +138,8 @@ int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_
             free -= its->kept;
             continue;
         }
-        const int64_t sure = other->keeps ? other->min[key] : MIN(other->min[key], its->demand);
-        const int64_t wants = MIN(its->demand, other->max[key]);
+        const amount_sum sure = other->keeps ? other->min[key] : MIN(other->min[key], its->demand);
+        const amount_sum wants = MIN(its->demand, other->max[key]);
         free -= sure;
         wishes[n].weight = (double)other->weight[key];
         wishes[n++].wants = (double)MAX(wants - sure, 0);

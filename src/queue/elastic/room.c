@@ -24,8 +24,8 @@ static void look_at_level(struct elastic_quotas *quotas, struct level *level, gu
 {
     const struct outlook *outlook = &quotas->outlooks[level->account->place];
 
-    level->sure[key] = level->account->used[key] - outlook->over_below;
-    level->lendable[key] = quotas->min[key] ? outlook->lendable : INT64_MAX;
+    level->sure[key] = amount_sum_told(level->account->used_sum[key] - outlook->over_below);
+    level->lendable[key] = quotas->min[key] ? amount_sum_told(outlook->lendable) : INT64_MAX;
     level->share[key] = quotas->min[key]
                             ? lending_share(quotas, level->account, key, &level->least[key])
                             : INT64_MAX;
@@ -68,7 +68,8 @@ void elastic_room_take(struct elastic_room *room, const struct allocation *alloc
         for (guint i = 0; i < room->n; i++) {
             struct level *level = &room->levels[i];
             for (guint key = 0; level->account == at && key < room->quotas->keys->len; key++)
-                level->taken[key] += elastic_amount(room->quotas, key, allocation);
+                level->taken[key] =
+                    amount_add(level->taken[key], elastic_amount(room->quotas, key, allocation));
         }
     }
 }

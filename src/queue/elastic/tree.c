@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which accounts there are, which is below which, and whose pods count where. */
 #include "queue/elastic/elastic_state.h"
-#include "queue/share_amounts.h"
 
 #include <string.h>
 
@@ -93,7 +92,7 @@ static void add_limits(struct elastic_quotas *quotas, struct elastic_account *ac
             continue;
         quotas->min[key] |= limit->min > 0;
         account->said[key] |= limit->min >= 0;
-        account->min[key] = MIN(account->min[key] + MAX(limit->min, 0), SHARE_AMOUNT_MAX);
+        account->min[key] = amount_add(account->min[key], MAX(limit->min, 0));
         if (limit->max >= 0)
             account->max[key] = MIN(account->max[key], limit->max);
         account->weight[key] = limit->weight;
@@ -212,7 +211,7 @@ static void add_up_mins(const struct elastic_quotas *quotas)
         struct elastic_account *parent = account->parent;
         for (guint key = 0; parent && key < quotas->keys->len; key++) {
             if (!parent->said[key])
-                parent->min[key] = MIN(parent->min[key] + account->min[key], SHARE_AMOUNT_MAX);
+                parent->min[key] = amount_add(parent->min[key], account->min[key]);
         }
     }
 }
