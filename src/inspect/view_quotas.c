@@ -71,10 +71,9 @@ static void count_node(const struct node *node, void *data)
         const GPtrArray *limits = g_hash_table_lookup(rows->namespaces, allocation->ns);
         for (guint j = 0; limits && j < limits->len; j++) {
             struct quota_row *row = g_ptr_array_index(limits, j);
-            row->used =
-                amount_add(row->used, row->quota
-                                          ? resource_quotas_count(allocation, row->key)
-                                          : quotas_count(rows->quotas, allocation, row->key));
+            row->used = amount_add(row->used,
+                                   row->quota ? resource_quotas_count(allocation, row->key)
+                                              : quotas_count(rows->quotas, allocation, row->key));
         }
     }
 }

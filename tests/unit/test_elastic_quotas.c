@@ -185,6 +185,22 @@ START_TEST(units_may_be_bytes)
 }
 END_TEST
 
+/* As many cards together have more than any one pod. */
+START_TEST(a_limit_in_bytes_may_be_of_many_cards)
+{
+    begin();
+    store_apply_resource_quota(
+        extender.store,
+        &(struct resource_quota_view){.ns = "ml",
+                                      .name = "q",
+                                      .elastic = true,
+                                      .max = PAIRS({"koordinator.sh/gpu-memory", "320Ti"})});
+    elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
+                        note, NULL);
+    ck_assert_double_eq(elastic_units(seen.key, seen.max), (double)(INT64_C(320) << 40));
+}
+END_TEST
+
 START_TEST(who_loses_the_booking_waits_again)
 {
     begin();
@@ -245,18 +261,19 @@ static void tell_greedy(int n, const char *node)
 {
     for (int i = 0; i < n; i++) {
         g_autofree char *uid = g_strdup_printf("greedy-%d", i);
-        store_apply_pod(extender.store,
-                        &(struct pod_view){
-                            .ns = "ml",
-                            .name = uid,
-                            .uid = uid,
-                            .node_name = node,
-                            .phase = node ? "Running" : "Pending",
-                            .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"},
-                                                 {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
-                                                 {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}),
-                            CONTAINERS({.name = "c", .limits = PAIRS({MEM, "9223372036854775807"})}),
-                        });
+        store_apply_pod(
+            extender.store,
+            &(struct pod_view){
+                .ns = "ml",
+                .name = uid,
+                .uid = uid,
+                .node_name = node,
+                .phase = node ? "Running" : "Pending",
+                .annotations =
+                    PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}, {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                          {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}),
+                CONTAINERS({.name = "c", .limits = PAIRS({MEM, "9223372036854775807"})}),
+            });
     }
 }
 
@@ -409,6 +426,7 @@ int main(void)
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
     tcase_add_test(counting, what_fits_on_a_card_counts_as_a_card);
     tcase_add_test(counting, units_may_be_bytes);
+    tcase_add_test(counting, a_limit_in_bytes_may_be_of_many_cards);
     tcase_add_loop_test(counting, however_much_pods_ask_for_sums_do_not_wrap, 0, 4);
     tcase_add_test(counting, three_thirds_are_a_card_to_whoever_may_have_one);
     tcase_add_test(counting, who_loses_the_booking_waits_again);

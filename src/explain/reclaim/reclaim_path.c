@@ -37,7 +37,8 @@ static guint sure_from(const struct reclaim_path *path, uint32_t key, int64_t wa
 
     for (guint i = 0; i < path->n; i++) {
         const struct elastic_sums *sums = &path->sums[i];
-        const amount_sum all = sums->used[key] + (path->going[i] ? path->going[i][key] : 0) + wanted;
+        const amount_sum all =
+            sums->used[key] + (path->going[i] ? path->going[i][key] : 0) + wanted;
         sure = (sure ? surely(path, i, key, wanted) : all) <= sums->min[key];
         if (!sure)
             from = i + 1;

@@ -12,7 +12,7 @@ struct reclaim_path {
     const struct elastic_account *accounts[RECLAIM_LEVELS_MAX];
     struct elastic_sums sums[RECLAIM_LEVELS_MAX];
     const amount_sum *going[RECLAIM_LEVELS_MAX]; /* held beside that, by key; NULL: nothing */
-    guint n;                                  /* 0: it is not limited */
+    guint n;                                     /* 0: it is not limited */
 };
 
 /* `going`: account -> amount_sum *, or NULL. */

@@ -53,7 +53,8 @@ static void look_down(const struct elastic_quotas *quotas, const struct elastic_
         return;
     }
     const struct outlook *above = outlook_of(quotas, parent);
-    const amount_sum others = parent->used_sum[key] - above->used_below + above->kept_below - own->kept;
+    const amount_sum others =
+        parent->used_sum[key] - above->used_below + above->kept_below - own->kept;
     own->lendable = pool(quotas, parent, key) - others;
 }
 

@@ -43,12 +43,12 @@ static bool read_amount(const char *key, const char *text, int64_t *ret_amount, 
         return true;
     }
     if (quantity_parse(text, &units, NULL)) {
-        *ret_amount = MIN(units, SHARE_AMOUNT_MAX / unit) * unit;
+        *ret_amount = MIN(units, AMOUNT_SUM_MAX / unit) * unit;
         return true;
     }
     if (!quantity_parse_thousandths(text, &units, error))
         return false;
-    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / unit) * (unit / 1000);
+    *ret_amount = MIN(units, AMOUNT_SUM_MAX / unit) * (unit / 1000);
     return true;
 }
 
@@ -69,7 +69,7 @@ static bool read_amounts(const struct string_pairs *pairs, const char *what, siz
             continue;
         if (!read_amount(key, pairs->items[i].value, &amount, error))
             return fail_within(error, "%s of '%s': ", what, key);
-        G_STRUCT_MEMBER(int64_t, limit_of(limits, key), member) = MIN(amount, SHARE_AMOUNT_MAX);
+        G_STRUCT_MEMBER(int64_t, limit_of(limits, key), member) = MIN(amount, AMOUNT_SUM_MAX);
     }
     return true;
 }
