@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A node whose plugin is away. kubelet goes on reporting what the plugin had registered, and none of
- * it: what is known of the node's cards is what it said before, or what a sketch says (core/sketch.h).
+ * it: what is known of the node's cards is what it said before, or what a sketch says (core/ledger/sketch.h).
  */
 #include <gpuledger/dialect.h>
 

@@ -2,9 +2,9 @@
 /* Which nodes there are. */
 #include "core/asked_order.h"
 #include "core/ledger/ledger_state.h"
+#include "core/ledger/sketch.h"
 #include "core/node.h"
 #include "core/node_traits.h"
-#include "core/sketch.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * What is known of a node whose plugin is away since before anybody looked: its Node object says how
  * many cards there are, if anything, and the pods that hold some of them what one card has.
  */
-#include "core/sketch.h"
+#include "core/ledger/sketch.h"
 
 #include "core/bytes.h"
 #include "core/card.h"
