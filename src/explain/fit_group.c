@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/fit_group.h"
 
+#include "explain/group_place.h"
 #include "json/json.h"
 #include "verbs/gang/gang_places.h"
+#include "wire/pod_group.h"
 
 struct fit_group *fit_group_new(struct store *store, const struct pod_view *pod)
 {
@@ -22,6 +24,7 @@ struct fit_group *fit_group_new(struct store *store, const struct pod_view *pod)
         return NULL;
     struct fit_group *group = g_new0(struct fit_group, 1);
     group->name = g_strdup(claim.name);
+    group->lack = pod_group_claim_lack(pod);
     group->needs = row.min;
     group->there = row.there;
     group->uids = g_ptr_array_new_with_free_func(g_free);
@@ -33,6 +36,7 @@ void fit_group_free(struct fit_group *group)
     if (!group)
         return;
     g_free(group->name);
+    g_free(group->lack);
     g_ptr_array_unref(group->uids);
     g_free(group);
 }
@@ -91,6 +95,11 @@ enum reason fit_group_reason(const struct fit_group *group)
     return group->cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
 }
 
+char *fit_group_tell(const struct fit_group *group)
+{
+    return group_place_tell(fit_group_reason(group), group->lack);
+}
+
 void fit_group_encode(struct json_writer *writer, const struct fit_group *group)
 {
     if (!group) {
@@ -98,12 +107,13 @@ void fit_group_encode(struct json_writer *writer, const struct fit_group *group)
         return;
     }
     const enum reason reason = fit_group_reason(group);
+    g_autofree char *why = fit_group_tell(group);
     json_begin_object(writer);
     json_key_string(writer, "name", group->name);
     json_key_int(writer, "needs", group->needs);
     json_key_int(writer, "there", group->there);
     json_key_bool(writer, "comes", reason == REASON_NONE);
     json_key_string(writer, "reason", reason == REASON_NONE ? NULL : reason_info(reason)->code);
-    json_key_string(writer, "text", reason == REASON_NONE ? NULL : reason_info(reason)->text);
+    json_key_string(writer, "text", why);
     json_end_object(writer);
 }

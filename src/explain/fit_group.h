@@ -7,12 +7,12 @@
 #include "store/store.h"
 
 struct fit_group {
-    char *name;
-    uint32_t needs;  /* 0: nobody says */
-    uint32_t there;  /* pods of it that are bound, or have places, or need none */
-    uint32_t fit;    /* of those that wait in the copy */
-    bool cut;        /* not all of these were looked for */
-    GPtrArray *uids; /* of these */
+    char *name, *lack; /* of whose size nobody says anything that can be read: why not */
+    uint32_t needs;    /* 0: nobody says */
+    uint32_t there;    /* pods of it that are bound, or have places, or need none */
+    uint32_t fit;      /* of those that wait in the copy */
+    bool cut;          /* not all of these were looked for */
+    GPtrArray *uids;   /* of these */
 };
 
 /* NULL: the pod is in no group that holds it back. */
@@ -28,5 +28,7 @@ void fit_group_await(struct fit_group *group, struct store *copy, const struct p
 bool fit_group_place(struct fit_group *group, struct store *copy, const struct pod_view *pod);
 /* Why nobody of it would go anywhere; REASON_NONE: it comes. */
 enum reason fit_group_reason(const struct fit_group *group);
+/* The same for people, as explain has it; NULL: it comes. Free with g_free. */
+char *fit_group_tell(const struct fit_group *group);
 
 void fit_group_encode(struct json_writer *writer, const struct fit_group *group);

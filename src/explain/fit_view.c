@@ -187,10 +187,13 @@ void fit_write(GString *text, const struct fit *fit)
 {
     g_autofree char *summary = summarize(fit);
     g_autofree char *overlooked = overlooked_tell(fit->overlooked);
+    g_autofree char *why = fit->group && fit->group->needs == 0 ? fit_group_tell(fit->group) : NULL;
 
     g_string_append_printf(text, "%s\n", summary);
     if (overlooked)
         g_string_append_printf(text, "Not looked at: %s\n", overlooked);
+    if (why)
+        g_string_append_printf(text, "%s\n", why);
     if (fit->moves->len > 0)
         write_moves(text, fit);
     if (fit->places->len > 0)

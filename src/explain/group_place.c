@@ -37,11 +37,12 @@ static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
     return fit;
 }
 
-static char *reason_text(enum reason reason, const struct pod_view *pod)
+char *group_place_tell(enum reason reason, const char *lack)
 {
-    g_autofree char *lack = reason == REASON_GANG_UNKNOWN ? pod_group_claim_lack(pod) : NULL;
-
-    return reason == REASON_NONE ? NULL : g_strjoin(": ", reason_info(reason)->text, lack, NULL);
+    if (reason == REASON_NONE)
+        return NULL;
+    return g_strjoin(": ", reason_info(reason)->text, reason == REASON_GANG_UNKNOWN ? lack : NULL,
+                     NULL);
 }
 
 struct group_place *group_place_find(struct store *store, struct store *copy,
@@ -82,7 +83,8 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         group->fit += count_fitting(copy, pod, request, (const char *const *)without, &cut);
     if (group->reason == REASON_NONE && group->fit < group->needs)
         group->reason = cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
-    group->text = reason_text(group->reason, pod);
+    g_autofree char *lack = pod_group_claim_lack(pod);
+    group->text = group_place_tell(group->reason, lack);
     return group;
 }
 

@@ -25,5 +25,9 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
                                      const struct pod_view *pod, const struct request *request);
 void group_place_free(struct group_place *group); /* NULL is ignored */
 
+/* Why a group does not come, for people; `lack` is as pod_group_claim_lack has it. NULL: it comes. Free with
+ * g_free. */
+char *group_place_tell(enum reason reason, const char *lack);
+
 void group_place_encode(struct json_writer *writer, const struct group_place *group);
 void group_place_write(GString *text, const struct group_place *group);

@@ -418,7 +418,7 @@ class Gangs(unittest.TestCase):
     def explain(self, name):
         return json.loads(run("explain", f"test/{name}", "--server", self.server.operations, "-ojson").stdout)
 
-    def test_explain_says_what_would_declare_a_group(self):
+    def test_explain_and_fit_say_what_would_declare_a_group(self):
         for how, least, said in (("label", None, "a PodGroup of that name would, or the label "),
                                  ("light", "four", "label pod-group.scheduling.sigs.k8s.io/min-available is 'four'"),
                                  ("koordinator", "0", "annotation gang.scheduling.koordinator.sh/min-available is '0'")):
@@ -428,6 +428,11 @@ class Gangs(unittest.TestCase):
             told = self.explain("g-0")["group"]
             self.assertEqual(told["reason"], "gang_unknown")
             self.assertIn(said, told["text"])
+            [new] = members("g", 1, least=least, how=how)
+            fit = self.fit(new)["group"]
+            self.assertEqual((fit["reason"], fit["text"]), (told["reason"], told["text"]))
+            table = self.ask_fit(new).stdout
+            self.assertIn(f"\n{told['text']}\n", table)
             self.server.__exit__()
 
     def test_explain_says_what_filter_says(self):
@@ -529,11 +534,14 @@ class Gangs(unittest.TestCase):
         self.assertIn("8 known, half for ", row["ledger"])
         self.assertIn('gpuledger_audit_differences{cause="group_half"} 1', self.server.get("/metrics")[1])
 
-    def fit(self, wanted, *options):
+    def ask_fit(self, wanted, *options):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "pod.json"
             file.write_text(json.dumps(wanted))
-            result = run("fit", "-f", file, "-s", self.server.operations, "-ojson", *options)
+            return run("fit", "-f", file, "-s", self.server.operations, *options)
+
+    def fit(self, wanted, *options):
+        result = self.ask_fit(wanted, "-ojson", *options)
         self.assertEqual(result.stderr, "")
         told = json.loads(result.stdout)
         self.assertEqual(result.returncode, 0 if told["fits"] else 3)
