@@ -314,6 +314,7 @@ static struct stream_result drive(struct api_stream *stream, GError **error)
         if (dead) {
             curl_easy_getinfo(dead->handle, CURLINFO_RESPONSE_CODE, &result.status);
             set_cut(stream, &result, "silence for too long", error);
+            result.silent = true;
             end(stream, dead, &result);
             return result;
         }

@@ -52,6 +52,7 @@ struct stream_result {
     enum stream_end end;
     long status;
     int64_t retry_after_ms; /* 0: not said */
+    bool silent;            /* CUT, UNREACHABLE: it was idle for too long */
 };
 
 /* Adds a GET to those that the next run, or the one under way, makes: from `receive` and `complete`

@@ -77,6 +77,7 @@ struct reflector {
     int64_t failed_ms; /* when the last failure was; 0: never */
 
     /* Of the watch under way: */
+    bool heard; /* anything, be it a bookmark */
     uint64_t n_events;
     long refusal; /* the code of its ERROR event; 0: none */
     int64_t retry_after_ms;
@@ -315,6 +316,14 @@ static bool wants_list(long status)
     return status >= 400 && status < 500 && status != 401 && status != 429;
 }
 
+/* The version may be one that the API server has yet to reach, because it was set back to a backup: it
+ * takes such a watch, and sends nothing of what is older, not even bookmarks, which come each minute
+ * otherwise (kubernetes 1.36 S/apiserver/pkg/storage/cacher/cache_watcher.go). */
+static bool is_ahead(const struct reflector *reflector, const struct stream_result *result)
+{
+    return result->silent && result->status == 200 && !reflector->heard;
+}
+
 static bool feed_events(const char *bytes, size_t length, void *data, GError **error)
 {
     struct reflector *reflector = data;
@@ -322,6 +331,7 @@ static bool feed_events(const char *bytes, size_t length, void *data, GError **e
     if (reflector->watch_denied)
         set_trouble(reflector, NULL);
     reflector->watch_denied = false;
+    reflector->heard = true;
     return framer_feed(reflector->events, bytes, length, error);
 }
 
@@ -340,6 +350,7 @@ static enum step watch(struct reflector *reflector)
         url, "timeoutSeconds",
         g_rand_int_range(reflector->random, WATCH_TIMEOUT_MIN_S, WATCH_TIMEOUT_MAX_S + 1));
     framer_clear(reflector->events);
+    reflector->heard = false;
     reflector->n_events = 0;
     reflector->refusal = 0;
     reflector->retry_after_ms = 0;
@@ -361,7 +372,7 @@ static enum step watch(struct reflector *reflector)
     const long status = result.end == STREAM_STATUS ? result.status : reflector->refusal;
     if (result.end == STREAM_STATUS)
         reflector->retry_after_ms = result.retry_after_ms;
-    if (wants_list(status))
+    if (wants_list(status) || is_ahead(reflector, &result))
         g_clear_pointer(&reflector->version, g_free);
     reflector->watch_denied = status == FORBIDDEN;
     if (reflector->watch_denied)

@@ -6,7 +6,8 @@
  * nothing that the API server does ends it.
  *
  * Lists are consistent (no resourceVersion), paged, and handed on object by object as they arrive. Watches resume from the last resourceVersion seen, bookmarks included; only an
- * expired version (410) leads to a new list. Failures are followed by a pause that doubles, with
+ * expired version (410) leads to a new list, and one of which nothing at all is heard: an API server that
+ * was restored from a backup may not have come to it yet. Failures are followed by a pause that doubles, with
  * jitter, and is never shorter than Retry-After.
  */
 #include "store/store.h"

@@ -163,6 +163,22 @@ START_TEST(takes_silence_for_death)
 }
 END_TEST
 
+/* It has come back from a backup, and has not reached the version yet. */
+START_TEST(lists_again_when_a_watch_says_nothing_at_all)
+{
+    struct reflector_options options = quick;
+
+    options.idle_ms = 100;
+    script_empty_list();
+    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG, .chunks = {" "}});
+    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG});
+    script_empty_list();
+    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG, .times = FAKE_ALWAYS});
+    start_with(FEED_PODS, &options);
+    expect_request(3, "limit=");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reflector_watch");
@@ -177,6 +193,7 @@ int main(void)
     tcase_add_test(tcase, outlives_a_server_that_is_away);
     tcase_add_test(tcase, does_not_hammer_a_server_that_ends_watches_at_once);
     tcase_add_test(tcase, takes_silence_for_death);
+    tcase_add_test(tcase, lists_again_when_a_watch_says_nothing_at_all);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);
