@@ -10,7 +10,9 @@
  *    cards that it was bound to. Those are our booking's, or, of a pod that is new to us, those that
  *    its annotations name. What these say later does not move it (dialect_continue);
  *  - of a pod without a node what it asks for now is what counts, nothing if that cannot be read;
- *  - a pod without a node never releases a reservation: the event may be older than the Binding;
+ *  - a pod without a node never releases a reservation: the event may be older than the Binding. A list
+ *    is not older than what was confirmed before it began, unless the API server was set back to a
+ *    backup: then a GET decides;
  *  - a deleted or terminal pod releases everything, whatever its state;
  *  - after a full list, what the list did not name goes, but for allocations that the watch has
  *    not confirmed yet: those are settled by asking the API server about the pod.
@@ -95,6 +97,12 @@ void store_vanish_pod(struct store *store, const char *uid);
  * end: then the allocation is not confirmed, only bound, and will be asked about again. */
 void store_reconcile_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
 uint32_t store_ask(struct store *store);
+/* Under the lock: whether a list has shown the pod of a confirmed allocation without a node, and nothing
+ * has shown it bound since. All such pods' UIDs (owned); and one that a GET does not show bound, either,
+ * has been set back: it holds nothing any more. */
+bool store_doubts(const struct store *store, const char *uid);
+GPtrArray *store_doubted(const struct store *store);
+bool store_drop_doubted(struct store *store, const char *uid);
 /* The API server has refused every Binding of the pod's booking: who is bound was bound by others. */
 void store_note_refused(struct store *store, const char *uid);
 void store_apply_node(struct store *store, const struct node_view *view);

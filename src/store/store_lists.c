@@ -130,6 +130,38 @@ static void sweep_pods(struct store *store)
     store_tell_gangs(store);
 }
 
+bool store_doubts(const struct store *store, const char *uid)
+{
+    return g_hash_table_contains(store->doubted, uid);
+}
+
+GPtrArray *store_doubted(const struct store *store)
+{
+    GPtrArray *uids = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer uid;
+
+    g_hash_table_iter_init(&iter, store->doubted);
+    while (g_hash_table_iter_next(&iter, &uid, NULL))
+        g_ptr_array_add(uids, g_strdup(uid));
+    return uids;
+}
+
+bool store_drop_doubted(struct store *store, const char *uid)
+{
+    uint64_t number = 0;
+
+    store_lock(store);
+    const bool doubted = store_doubts(store, uid);
+    if (doubted) {
+        number = observer_number(store->observer);
+        store_forget_pod(store, uid);
+    }
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = uid});
+    return doubted;
+}
+
 static bool is_stale_node(const struct store *store, const struct node *node)
 {
     return node->present && node_own(node)->generation != store->generation[FEED_NODES];

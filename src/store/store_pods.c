@@ -79,6 +79,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     forget_pending(store, uid);
     elastic_quotas_leave(quotas_elastic(store->quotas), uid);
     g_hash_table_remove(store->named, uid);
+    g_hash_table_remove(store->doubted, uid);
     waits_forget(store->waits, uid);
     sealing_forget(store->sealing, uid);
     store_tell_gangs(store);
@@ -374,6 +375,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     if (!asked || ledger_get(store->ledger, pod->uid))
         store_join_gang(store, pod, allocation ? GANG_BOUND : GANG_PLAIN); /* its place is gone */
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
+    g_hash_table_remove(store->doubted, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
     if (asked && (!known || (known->state == ALLOCATION_CONFIRMED && !known->refused))) {
         /* The watch was faster, and it may have seen the pod's end. Of whom it showed while our Binding
@@ -467,6 +469,16 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     return changed;
 }
 
+/* Under the lock: a list has named the pod, if only without a node, see store.h. */
+static void name_unbound(struct store *store, struct allocation *held)
+{
+    if (!held)
+        return;
+    allocation_own(held)->generation = store->generation[FEED_PODS];
+    if (held->state == ALLOCATION_CONFIRMED && store->listing[FEED_PODS])
+        g_hash_table_add(store->doubted, g_strdup(held->uid));
+}
+
 /* A pod that asks for no GPU, or cannot be understood: a verb that is asked about it reads it afresh and
  * says why. What it asked for before counts no longer. */
 static void apply_unread_pod(struct store *store, const struct pod_view *pod)
@@ -485,9 +497,7 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
         store_notify(store, NULL, pod->uid);
     }
     set_rules(store, pod->uid, rules);
-    struct allocation *held = ledger_get(store->ledger, pod->uid);
-    if (held)
-        allocation_own(held)->generation = store->generation[FEED_PODS];
+    name_unbound(store, ledger_get(store->ledger, pod->uid));
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_UNREAD_POD, number, .pod = pod});
 }
@@ -509,9 +519,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     /* Who was seen bound stays so, and does not queue again. */
     const bool is_old = held && held->state == ALLOCATION_CONFIRMED;
-    if (held)
-        /* Named all the same, see store.h. */
-        allocation_own(held)->generation = store->generation[FEED_PODS];
+    name_unbound(store, held);
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
     if (!is_old) {

@@ -40,6 +40,8 @@ struct store {
     uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
     struct budgets *budgets;
+    GHashTable *
+        doubted; /* set of UIDs: of confirmed allocations whose pods a list has shown without a node */
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */

@@ -22,6 +22,7 @@ struct unsettled {
     char *uid, *ns, *name;
     int64_t since_ms; /* as it was found; moves with every change of state */
     bool expired;     /* no Binding of it can still be under way */
+    bool doubted;     /* see store_doubts */
 };
 
 static void unsettled_clear(gpointer data)
@@ -51,8 +52,25 @@ static void find_unsettled(struct allocation *allocation, void *data)
         g_strdup(allocation->name),
         allocation->since_ms,
         allocation->state == ALLOCATION_BOUND || age_ms > UNKNOWN_FOR_AT_MOST_MS,
+        false,
     };
     g_array_append_val(settling->found, unsettled);
+}
+
+/* Under the lock. */
+static void find_doubted(const struct store *store, const struct ledger *ledger, GArray *found)
+{
+    g_autoptr(GPtrArray) uids = store_doubted(store);
+
+    for (guint i = 0; i < uids->len; i++) {
+        const struct allocation *allocation = ledger_get(ledger, uids->pdata[i]);
+        if (!allocation)
+            continue;
+        const struct unsettled unsettled = {g_strdup(allocation->uid), g_strdup(allocation->ns),
+                                            g_strdup(allocation->name), .expired = true,
+                                            .doubted = true};
+        g_array_append_val(found, unsettled);
+    }
 }
 
 /* Drops an allocation unless something has happened to it since it was found unsettled. */
@@ -77,6 +95,12 @@ static bool drop_unsettled(struct store *store, const struct unsettled *unsettle
     return untouched;
 }
 
+static bool drop(struct store *store, const struct unsettled *unsettled)
+{
+    return unsettled->doubted ? store_drop_doubted(store, unsettled->uid)
+                              : drop_unsettled(store, unsettled);
+}
+
 static bool settle(struct extender *extender, struct json_arena *arena,
                    const struct unsettled *unsettled)
 {
@@ -92,7 +116,7 @@ static bool settle(struct extender *extender, struct json_arena *arena,
     bool same = outcome == OUTCOME_OK && g_strcmp0(pod.uid, unsettled->uid) == 0;
     if (same && (pod_view_is_bound(&pod) || pod_view_is_terminal(&pod)))
         store_reconcile_pod(extender->store, &pod, asked);
-    else if ((same && !unsettled->expired) || !drop_unsettled(extender->store, unsettled))
+    else if ((same && !unsettled->expired) || !drop(extender->store, unsettled))
         return false;
     log_event(LOG_LEVEL_INFO, "settled", LOG_TEXT("uid", unsettled->uid),
               LOG_TEXT("node", same && pod_view_is_bound(&pod) ? pod.node_name : "none"));
@@ -107,7 +131,9 @@ unsigned extender_reconcile(struct extender *extender, int64_t age_ms)
     unsigned settled = 0;
 
     g_array_set_clear_func(found, unsettled_clear);
-    ledger_each_open(store_lock(extender->store), find_unsettled, &settling);
+    struct ledger *ledger = store_lock(extender->store);
+    ledger_each_open(ledger, find_unsettled, &settling);
+    find_doubted(extender->store, ledger, found);
     store_unlock(extender->store);
     for (guint i = 0; i < found->len && !g_atomic_int_get(&extender->draining); i++) {
         settled += settle(extender, arena, &g_array_index(found, struct unsettled, i));

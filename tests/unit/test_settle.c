@@ -295,6 +295,68 @@ START_TEST(who_waits_for_an_unsettled_pod_goes_on)
 }
 END_TEST
 
+/* --- an API server that was set back to a backup ---------------------------------------------- */
+
+static void set_back(void)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .uid = "uid-p", .mem = 6});
+}
+
+static void confirm(void)
+{
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+}
+
+#define SET_BACK "the pod was bound, and a list of the pods says that it is not; try again"
+
+/* Otherwise its cards were never free again, and bind said that it had been done. */
+START_TEST(a_pod_that_was_set_back_is_released_and_can_be_bound)
+{
+    confirm();
+    set_back();
+    world_sync(&world);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6); /* one word is not enough */
+    world_expect_bind(&world, "p", "duo", SET_BACK);
+    settle(1);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+    settle(0);
+}
+END_TEST
+
+START_TEST(a_list_that_is_old_is_not_believed)
+{
+    g_autofree char *unbound = fake_cluster_pod_json(cluster, "p");
+
+    confirm();
+    store_list_begin(world.store, FEED_PODS);
+    feed_event(world.store, FEED_PODS, false, unbound);
+    store_list_end(world.store, FEED_PODS);
+    settle(1);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+    world_expect_bind(&world, "p", "duo", "");
+    settle(0);
+}
+END_TEST
+
+START_TEST(who_is_seen_bound_again_is_not_asked_about)
+{
+    g_autofree char *unbound = fake_cluster_pod_json(cluster, "p");
+
+    confirm();
+    store_list_begin(world.store, FEED_PODS);
+    feed_event(world.store, FEED_PODS, false, unbound);
+    store_list_end(world.store, FEED_PODS);
+    world_sync(&world);
+    settle(0);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("settle");
@@ -317,6 +379,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_bind_keeps_what_a_get_has_shown);
     tcase_add_loop_test(tc, a_bind_that_was_repeated_meanwhile_is_left_alone, 0, 2);
     tcase_add_test(tc, who_waits_for_an_unsettled_pod_goes_on);
+    tcase_add_test(tc, a_pod_that_was_set_back_is_released_and_can_be_bound);
+    tcase_add_test(tc, a_list_that_is_old_is_not_believed);
+    tcase_add_test(tc, who_is_seen_bound_again_is_not_asked_about);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -272,6 +272,9 @@ enum attempt_step attempt_look(struct attempt *attempt, struct store *store, str
         attempt->call = moment->number;
     attempt->grouped = false; /* another bind may have taken its place since */
     read_request(attempt, store);
+    if (held && store_doubts(store, held->uid))
+        return refuse(attempt, BIND_RESULT_NOT_READY, error,
+                      "the pod was bound, and a list of the pods says that it is not; try again");
     if (held && held->state != ALLOCATION_HELD)
         return join_earlier(attempt, ledger, held, moment, error);
     return attempt->request ? come(attempt, store, ledger, held, moment, error) : ATTEMPT_FETCH;
