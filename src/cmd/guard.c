@@ -6,9 +6,12 @@
  *
  * Who may write is in the ConfigMap that the policy takes as its parameter: `accounts` and `groups`, a
  * name a line. The API server hands a Binding's annotations on to the pod, so that Bindings are
- * judged like pods. Requests that leave annotations and labels alone pass before anything is looked
- * at: kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has
- * written there.
+ * judged like pods; and a pod that anybody binds is where spec.nodeName would have it, without a card, so that
+ * only `schedulers` may besides. Whom the API server says to have ended holds nothing, while his containers run
+ * for as long as his grace period is: only `enders` may say so besides. Without those two keys, as policies of
+ * before had none, anybody may. Requests that leave all of that alone pass before anything is looked at:
+ * kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has written
+ * there.
  */
 #include "options/command.h"
 
@@ -53,6 +56,13 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     g_string_append(text, "]\n");
 }
 
+/* Who may do one thing, and nothing else that is judged. */
+#define ALSO(name, list)                                                                           \
+    "    - name: " name "\n"                                                                       \
+    "      expression: >-\n"                                                                       \
+    "        variables.trusted || !has(params.data) || !('" list "' in params.data) ||\n"          \
+    "        request.userInfo.username in params.data['" list "'].split('\\n')\n"
+
 #define HEADER                                                                                     \
     "# Printed by `" PROGRAM " guard` from the program's table of dialects.\n"                     \
     "apiVersion: admissionregistration.k8s.io/v1\n"                                                \
@@ -81,19 +91,25 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     "        has(object.metadata.labels) != has(oldObject.metadata.labels) ||\n"                   \
     "        (has(object.metadata.annotations) &&\n"                                               \
     "        object.metadata.annotations != oldObject.metadata.annotations) ||\n"                  \
-    "        (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)\n" \
+    "        (has(object.metadata.labels) && object.metadata.labels != "                           \
+    "oldObject.metadata.labels) ||\n"                                                              \
+    "        (has(request.subResource) && request.subResource == 'status' &&\n"                    \
+    "        object.status.phase != oldObject.status.phase)\n"                                     \
     "  variables:\n"                                                                               \
     "    - name: accounts\n"                                                                       \
     "      expression: >-\n"                                                                       \
-    "        has(params.data) && 'accounts' in params.data ? params.data['accounts'].split('\\n') : []\n" \
+    "        has(params.data) && 'accounts' in params.data ? "                                     \
+    "params.data['accounts'].split('\\n') : []\n"                                                  \
     "    - name: groups\n"                                                                         \
     "      expression: >-\n"                                                                       \
-    "        has(params.data) && 'groups' in params.data ? params.data['groups'].split('\\n') : []\n" \
+    "        has(params.data) && 'groups' in params.data ? params.data['groups'].split('\\n') : "  \
+    "[]\n"                                                                                         \
     "    - name: trusted\n"                                                                        \
     "      expression: >-\n"                                                                       \
     "        request.userInfo.username in variables.accounts ||\n"                                 \
     "        (has(request.userInfo.groups) &&\n"                                                   \
-    "        request.userInfo.groups.exists(group, group in variables.groups))\n"
+    "        request.userInfo.groups.exists(group, group in variables.groups))\n" ALSO(            \
+        "binds", "schedulers") ALSO("ends", "enders")
 
 #define MAP(name, object, field)                                                                   \
     "    - name: " name "\n"                                                                       \
@@ -126,15 +142,28 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     "        variables.trusted || size(variables.changedAnnotations) + "                           \
     "size(variables.changedLabels) == 0\n"                                                         \
     "      messageExpression: >-\n"                                                                \
-    "        'only schedulers and node sides, which the ConfigMap gpuledger-guard names, may set, ' +\n" \
+    "        'only schedulers and node sides, which the ConfigMap gpuledger-guard names, may "     \
+    "set, ' +\n"                                                                                   \
     "        'change or remove ' + (variables.changedAnnotations + "                               \
     "variables.changedLabels).join(', ')\n"                                                        \
     "      reason: Forbidden\n"                                                                    \
     "    - expression: >-\n"                                                                       \
-    "        variables.trusted || request.operation != 'CREATE' || request.kind.kind != 'Pod' ||\n" \
+    "        variables.trusted || request.operation != 'CREATE' || request.kind.kind != 'Pod' "    \
+    "||\n"                                                                                         \
     "        !has(object.spec.nodeName) || object.spec.nodeName == ''\n"                           \
     "      message: only those whom the ConfigMap gpuledger-guard names may create a pod with "    \
     "spec.nodeName\n"                                                                              \
+    "      reason: Forbidden\n"                                                                    \
+    "    - expression: >-\n"                                                                       \
+    "        variables.binds || request.operation != 'CREATE' || request.kind.kind != 'Binding'\n" \
+    "      message: only those whom the ConfigMap gpuledger-guard names may bind a pod\n"          \
+    "      reason: Forbidden\n"                                                                    \
+    "    - expression: >-\n"                                                                       \
+    "        variables.ends || !has(request.subResource) || request.subResource != 'status' ||\n"  \
+    "        (object.status.phase in ['Succeeded', 'Failed']) ==\n"                                \
+    "        (oldObject.status.phase in ['Succeeded', 'Failed'])\n"                                \
+    "      message: only those whom the ConfigMap gpuledger-guard names may say that a pod has "   \
+    "ended\n"                                                                                      \
     "      reason: Forbidden\n"
 
 #define BINDING                                                                                    \

@@ -6,7 +6,7 @@ import time
 
 import yaml
 
-from kubeapi import ApiError, Client, wait_for
+from kubeapi import JSON_PATCH, ApiError, Client, wait_for
 from scenarios.install import bind_by_hand, filter_by_hand
 from world import MANIFESTS, RESOURCE, RESOURCE_COUNT, SYSTEM, World, node_object
 
@@ -40,6 +40,8 @@ RECORDS = {
     "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal",
                   "scheduling.koordinator.sh/device-allocated", "run.ai/reserve_for_gpu_index"],
 }
+EVERYTHING = [{"apiGroups": [""], "verbs": ["*"],
+               "resources": ["pods", "pods/status", "pods/binding", "bindings"]}]
 LABELS = ["hami.io/vgpu-node", "elasticgpu.io/assumed", "runai-gpu-group", "runai-gpu-group/a"]
 
 # What users write themselves.
@@ -153,21 +155,61 @@ def check_tenant(judge, world, tenant, bound):
     judge.accepts(lambda: tenant.create(pod("wishful", WISHES)), "users' own words at creation")
     judge.accepts(lambda: annotate(tenant, bound, WISHES), "users' own words later")
     judge.accepts(lambda: annotate(tenant, bound, {"app": "a"}, "labels"), "a label of his own")
-    judge.accepts(lambda: tenant.patch("Pod", bound, {"status": {"phase": "Running"}},
-                                       namespace=TEAM, subresource="status"), "a status")
+    judge.accepts(lambda: say(tenant, bound, "Running"), "a status")
+
+
+def say(client, name, phase):
+    return client.patch("Pod", name, {"status": {"phase": phase}}, namespace=TEAM, subresource="status")
+
+
+def check_ends(judge, world, tenant, bound):
+    """Containers run on while the API server has it that the pod has ended: its card is not freed by a word."""
+    for phase in ("Succeeded", "Failed"):
+        judge.refuses(lambda: say(tenant, bound, phase), f"say that a pod has {phase}", "has ended")
+    judge.refuses(lambda: tenant.request(
+        "PATCH", f"/api/v1/namespaces/{TEAM}/pods/{bound}/status", [
+            {"op": "replace", "path": "/status/phase", "value": "Failed"},
+            {"op": "add", "path": "/metadata/labels", "value": {"app": "b"}}],
+        content_type=JSON_PATCH), "say so beside a label", "has ended")
+    tenant.create(pod("over"))
+    say(world.client, "over", "Succeeded")
+    judge.refuses(lambda: say(tenant, "over", "Running"), "say that one that has ended runs", "has ended")
+    collector = account(world, "pod-garbage-collector", SYSTEM, EVERYTHING, TEAM)
+    judge.accepts(lambda: say(collector, "free", "Failed"), "the controller that collects pods says so")
+    judge.refuses(lambda: annotate(collector, "free", {"hami.io/vgpu-node": "x"}), "but it writes no card")
+
+
+def check_bindings(judge, world, tenant):
+    """A pod that its author binds has a node and no card, as with spec.nodeName."""
+    for path in ("pods/unbound/binding", "bindings"):
+        judge.refuses(lambda: tenant.request("POST", f"/api/v1/namespaces/{TEAM}/{path}", binding("unbound", {})),
+                      f"a Binding without a card, to {path}", "may bind")
+    scheduler = account(world, "gpuledger-scheduler", SYSTEM, EVERYTHING, TEAM)
+    path = f"/api/v1/namespaces/{TEAM}/pods/unbound/binding"
+    judge.refuses(lambda: scheduler.request("POST", path, binding("unbound", {"hami.io/vgpu-node": "n1"})),
+                  "a card in the Binding of a scheduler that only binds", "hami.io/vgpu-node")
+    judge.accepts(lambda: scheduler.request("POST", path, binding("unbound", {})), "its Binding without one")
+
+
+def check_old_accounts(judge, world, tenant):
+    """Of before there were these keys: nobody is refused who was not."""
+    name = next(document["metadata"]["name"] for document in yaml.safe_load_all(
+        (MANIFESTS / "overlays/guard/accounts.yaml").read_text()))
+    world.client.patch("ConfigMap", name, {"data": {"schedulers": None, "enders": None}}, namespace=SYSTEM)
+    wait_for(lambda: denied(lambda: say(tenant, "unbound", "Failed")) is None, 60, what="the keys are gone")
+    path = f"/api/v1/namespaces/{TEAM}/pods/later/binding"
+    judge.accepts(lambda: tenant.request("POST", path, binding("later", {})), "a Binding where no key says who may")
 
 
 def scenario_guard(tap):
     """Each of a tenant's writes is denied, each of a scheduler's or node side's passes."""
-    everything = [{"apiGroups": [""], "verbs": ["*"],
-                   "resources": ["pods", "pods/status", "pods/binding", "bindings"]}]
     judge = Judge(tap)
     with World(tap, played=False) as world:
         capacity = {RESOURCE: 16, RESOURCE_COUNT: 2}
         world.client.create(node_object("n1", capacity))
         world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
-        tenant = account(world, "tenant", TEAM, everything, TEAM)
-        for name in ("free", "asking"):
+        tenant = account(world, "tenant", TEAM, EVERYTHING, TEAM)
+        for name in ("free", "asking", "unbound", "later"):
             tenant.create(pod(name))
         answer = world.kustomize("overlays/guard")
         tap.ok("Warning" not in answer.stderr, "overlays/guard: accepted", answer.stderr)
@@ -180,10 +222,13 @@ def scenario_guard(tap):
         said = bind_by_hand(world, asking)
         tap.equal(said.get("Error"), "", "the extender binds")
         check_tenant(judge, world, tenant, "asking")
+        check_ends(judge, world, tenant, "asking")
+        check_bindings(judge, world, tenant)
         for name, keys in RECORDS.items():
-            client = account(world, name, SYSTEM, everything, TEAM)
+            client = account(world, name, SYSTEM, EVERYTHING, TEAM)
             for key in keys:
                 judge.accepts(lambda: annotate(client, "asking", {key: "1"}), f"{name} writes {key}")
+        check_old_accounts(judge, world, tenant)
         for document in yaml.safe_load_all((MANIFESTS / "overlays/guard/accounts.yaml").read_text()):
             world.client.delete("ConfigMap", document["metadata"]["name"], SYSTEM)
         judge.refuses(lambda: annotate(tenant, "free", {"hami.io/vgpu-node": "x"}),
