@@ -272,32 +272,51 @@ struct contest {
     guint n_max;
 };
 
-/* Under the copy's lock: rates the node, or says that it does not take the pod. */
-static bool rate(struct contest *contest, const struct node *node, struct rank *ret_rank)
+/* Under the copy's lock, and of what is there now. */
+static void begin_question(const struct contest *contest, const struct moment *moment,
+                           struct feasibility *ret_question)
 {
-    struct feasibility question;
-    struct moment moment = {.now_ns = g_get_real_time() * 1000,
-                            .now_ms = g_get_monotonic_time() / 1000};
+    feasibility_init(ret_question, contest->copy,
+                     &(struct feasibility_about){contest->pod, contest->request, moment});
+}
+
+static struct moment now(void)
+{
+    return (struct moment){.now_ns = g_get_real_time() * 1000,
+                           .now_ms = g_get_monotonic_time() / 1000};
+}
+
+/* Rates the node, or says that it does not take the pod. */
+static bool rate(const struct contest *contest, struct feasibility *question,
+                 const struct node *node, struct rank *ret_rank)
+{
     struct placement placement;
 
-    feasibility_init(&question, contest->copy,
-                     &(struct feasibility_about){contest->pod, contest->request, &moment});
-    const bool takes = feasibility_takes(&question, node, &placement);
-    if (takes) {
-        ranking_rate(contest->policy, question.seen, &placement, question.admission.demand,
-                     ret_rank);
-        ret_rank->waits = question.waits;
-        ret_rank->name = node->name;
-    }
+    if (!feasibility_takes(question, node, &placement))
+        return false;
+    ranking_rate(contest->policy, question->seen, &placement, question->admission.demand, ret_rank);
+    ret_rank->waits = question->waits;
+    ret_rank->name = node->name;
+    return true;
+}
+
+static bool rate_again(const struct contest *contest, const struct node *node,
+                       struct rank *ret_rank)
+{
+    const struct moment moment = now();
+    struct feasibility question;
+
+    begin_question(contest, &moment, &question);
+    const bool takes = rate(contest, &question, node, ret_rank);
     feasibility_clear(&question);
     return takes;
 }
 
-static void enter(struct contest *contest, const struct node *node)
+static void enter(struct contest *contest, struct feasibility *question, const struct node *node)
 {
     struct rank rank;
 
-    if (!rate(contest, node, &rank))
+    if (!rate(contest, question, node, &rank))
         return;
     if (contest->n == contest->n_max) {
         contest->n_max = contest->n_max ? 2 * contest->n_max : 64;
@@ -309,10 +328,24 @@ static void enter(struct contest *contest, const struct node *node)
 static void enter_all(struct contest *contest)
 {
     const GPtrArray *nodes = ledger_nodes(store_ledger(contest->copy));
+    const struct moment moment = now();
+    struct feasibility question;
 
     contest->n = 0;
+    begin_question(contest, &moment, &question);
     for (guint i = 0; i < nodes->len; i++)
-        enter(contest, nodes->pdata[i]);
+        enter(contest, &question, nodes->pdata[i]);
+    feasibility_clear(&question);
+}
+
+static void enter_new(struct contest *contest, const struct node *node)
+{
+    const struct moment moment = now();
+    struct feasibility question;
+
+    begin_question(contest, &moment, &question);
+    enter(contest, &question, node);
+    feasibility_clear(&question);
 }
 
 /* Of the pod of that number. Free with g_free. */
@@ -324,8 +357,7 @@ static char *uid_of(const char *uid, int64_t number)
 /* Under the lock: places one more pod; NULL: nothing takes it. */
 static const char *place_one(struct contest *contest, int64_t number)
 {
-    struct moment moment = {.now_ns = g_get_real_time() * 1000,
-                            .now_ms = g_get_monotonic_time() / 1000};
+    const struct moment moment = now();
     const struct trial_pod pod = {contest->pod, contest->request, &moment, NULL};
     g_autofree char *uid = uid_of(contest->uid, number);
     struct placement placement;
@@ -335,13 +367,12 @@ static const char *place_one(struct contest *contest, int64_t number)
         const struct node *node =
             ledger_node(store_ledger(contest->copy), contest->ranks[winner].name);
         struct feasibility question;
-        feasibility_init(&question, contest->copy,
-                     &(struct feasibility_about){contest->pod, contest->request, &moment});
+        begin_question(contest, &moment, &question);
         const bool placed = feasibility_ask(&question, node, &placement) == REASON_NONE &&
                             trial_put(contest->copy, &pod, uid, node, &placement);
         feasibility_clear(&question);
         /* What a quota leaves is another matter for every node, and is asked again above. */
-        if (!placed || !rate(contest, node, &contest->ranks[winner]))
+        if (!placed || !rate_again(contest, node, &contest->ranks[winner]))
             contest->ranks[winner] = contest->ranks[--contest->n];
         if (placed)
             return node->name;
@@ -375,7 +406,7 @@ static void place_all(const struct fit_query *query, struct fit *fit, struct con
             if (!query->template || fit->wanted == 0 || made == FIT_TEMPLATE_MAX ||
                 made > fit->made)
                 break;
-            enter(contest, add_node(query, contest->copy, ++made));
+            enter_new(contest, add_node(query, contest->copy, ++made));
             continue;
         }
         fit->made = is_new(node) ? made : fit->made;
