@@ -21,6 +21,8 @@ struct holder_label {
     struct api_client *client;
     char *ns, *pod;
     char *path;
+    int64_t again_ms;
+    int64_t said_ms; /* the thread's own: when it was last confirmed */
     struct worker worker;
     enum state wanted; /* under the worker's lock, like what follows; never UNKNOWN */
     enum state actual; /* as the API server has confirmed it last */
@@ -85,17 +87,22 @@ static void *run(void *data)
     while (worker_wait(worker, until_ms)) {
         const enum state wanted = label->wanted;
 
-        until_ms = WORKER_FOREVER;
-        if (label->actual == wanted)
+        until_ms = label->said_ms + label->again_ms;
+        if (label->actual == wanted && clock_ms() < until_ms)
             continue;
-        label->actual = UNKNOWN;
+        /* Said again, it holds until the API server has answered something else. */
+        if (label->actual != wanted)
+            label->actual = UNKNOWN;
         worker_unlock(worker);
         const bool done = write_label(label, wanted);
         worker_lock(worker);
-        if (done)
+        if (done) {
             label->actual = wanted;
-        if (label->actual != label->wanted)
-            until_ms = done ? 0 : clock_ms() + RETRY_MS;
+            label->said_ms = clock_ms();
+        }
+        until_ms = done ? label->said_ms + label->again_ms : clock_ms() + RETRY_MS;
+        if (done && label->actual != label->wanted)
+            until_ms = 0;
     }
     worker_unlock(worker);
     return NULL;
@@ -104,7 +111,7 @@ static void *run(void *data)
 /* --- for others ----------------------------------------------------------------------------- */
 
 struct holder_label *holder_label_start(struct api_client *client, const char *ns, const char *pod,
-                                        GError **error)
+                                        int64_t again_ms, GError **error)
 {
     g_autofree char *ns_part = transport_escape(ns, "namespace", error);
     g_autofree char *pod_part = ns_part ? transport_escape(pod, "pod", error) : NULL;
@@ -117,6 +124,7 @@ struct holder_label *holder_label_start(struct api_client *client, const char *n
     label->pod = g_strdup(pod);
     label->path = g_strdup_printf("/api/v1/namespaces/%s/pods/%s", ns_part, pod_part);
     label->wanted = OFF;
+    label->again_ms = again_ms;
     worker_init(&label->worker);
     if (!worker_start(&label->worker, run, label, error))
         g_clear_pointer(&label, holder_label_free);

@@ -30,12 +30,17 @@ static void teardown(void)
     api_end();
 }
 
-static void start(void)
+static void start_saying(int64_t again_ms)
 {
     g_autoptr(GError) error = NULL;
 
-    label = holder_label_start(client, "ns", "gl-0", &error);
+    label = holder_label_start(client, "ns", "gl-0", again_ms, &error);
     ck_assert_msg(label, "%s", error ? error->message : "");
+}
+
+static void start(void)
+{
+    start_saying(600000);
 }
 
 static void accept_all(void)
@@ -113,11 +118,31 @@ START_TEST(who_changes_their_mind_meanwhile_is_heard)
 }
 END_TEST
 
+/* Somebody may have edited the pod since. */
+START_TEST(it_is_said_again)
+{
+    fake_server_script(server, &(struct fake_reply){.match = MATCH, .chunks = {POD}});
+    fake_server_script(server,
+                       &(struct fake_reply){.match = MATCH, .status = 403, .chunks = {"{}"}});
+    accept_all();
+    start_saying(50);
+    expect_end(1, OFF);
+    ck_assert(holder_label_is_off(label)); /* nobody else has said anything */
+    expect_end(2, OFF);
+    holder_label_set(label, true);
+    while (holder_label_is_off(label))
+        g_usleep(1000);
+    const unsigned n = fake_server_count(server);
+    expect_end(n + 1, ON);
+    ck_assert(!holder_label_is_off(label));
+}
+END_TEST
+
 START_TEST(a_name_that_leads_elsewhere_is_refused)
 {
     g_autoptr(GError) error = NULL;
 
-    ck_assert(!holder_label_start(client, "ns", "..", &error));
+    ck_assert(!holder_label_start(client, "ns", "..", 600000, &error));
     ck_assert_msg(strstr(error->message, "pod"), "%s", error->message);
 }
 END_TEST
@@ -133,6 +158,7 @@ int main(void)
     tcase_add_test(tc, it_comes_and_goes_with_the_lease);
     tcase_add_test(tc, it_is_not_gone_before_the_server_says_so);
     tcase_add_test(tc, who_changes_their_mind_meanwhile_is_heard);
+    tcase_add_test(tc, it_is_said_again);
     tcase_add_test(tc, a_name_that_leads_elsewhere_is_refused);
     suite_add_tcase(suite, tc);
 

@@ -88,8 +88,8 @@ static bool start_label(struct replica *replica, const struct config *config, GE
 {
     if (!*config->pod_name)
         return true;
-    replica->label =
-        holder_label_start(replica->client, config->lease_namespace, config->pod_name, error);
+    replica->label = holder_label_start(replica->client, config->lease_namespace, config->pod_name,
+                                        HOLDER_LABEL_AGAIN_MS, error);
     return replica->label != NULL;
 }
 
