@@ -33,6 +33,8 @@
 #define CARD_UNKNOWN (-1)
 /* Dialects whose node sides run on one node. */
 #define NODE_DIALECTS_MAX 4
+/* Dialects that a node names and does not offer; the table has fewer. */
+#define NODE_AWAY_MAX 16
 #define NODE_POOLS_MAX 64
 /* Of one allocation; who would have more holds every card (dialect/hold.h). */
 #define ALLOCATION_SHARES_MAX 256
@@ -151,6 +153,9 @@ struct topology {
     const struct dialect *dialect; /* the one that is reading, afterwards the first that did */
     const struct dialect *dialects[NODE_DIALECTS_MAX];
     int32_t n_dialects; /* 0 stands for `dialect` alone */
+    /* The Node names resources that only these read: kubelet may have given some of them to pods. */
+    const struct dialect *away[NODE_AWAY_MAX];
+    int32_t n_away;
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
     int32_t driver;      /* see DRIVER_VERSION; 0: not known */
@@ -289,6 +294,7 @@ struct node {
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DISTRUST_UNSEALED) */
     int32_t n_choosy;   /* allocations of classes that do not share cards with everybody */
+    int32_t n_strangers; /* allocations of dialects that are away */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
@@ -307,7 +313,9 @@ struct node {
     int64_t unplaced_memory; /* bytes of shares on no known card; counts on every card */
     int64_t unplaced_core;
     const struct dialect *dialects[NODE_DIALECTS_MAX];
-    int32_t compute, driver; /* these as in struct topology */
+    const struct dialect *away[NODE_AWAY_MAX]; /* these as in struct topology */
+    int32_t n_away;
+    int32_t compute, driver;
     enum isolation isolation;
     bool distrusted;            /* caller's: what the Node says cannot be understood, or contradicts itself */
     const struct policy *policy;
@@ -322,6 +330,12 @@ struct node {
     GArray *unhealthy;          /* int32_t card indices, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
 };
+
+/* Pods of several dialects may hold its cards. */
+static inline bool node_is_mixed(const struct node *node)
+{
+    return node->n_dialects > 1 || node->n_strangers > 0;
+}
 
 /* The dialect's node side does not report any more, though it used to. */
 static inline bool node_is_silent(const struct node *node, const struct dialect *dialect,

@@ -156,6 +156,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->dialect = topology->dialect;
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
+    node->n_away = topology->n_away;
+    memcpy(node->away, topology->away, sizeof node->away);
     if (topology->dialect && topology->n_dialects == 0)
         node->dialects[node->n_dialects++] = topology->dialect;
     node->memory_unit = topology->memory_unit;
@@ -312,6 +314,9 @@ bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
     if (fresh->n_choosy != node->n_choosy)
         return verify_failed(error, node, "pods of choosy classes", node->n_choosy,
                              fresh->n_choosy);
+    if (fresh->n_strangers != node->n_strangers)
+        return verify_failed(error, node, "pods of dialects that are away", node->n_strangers,
+                             fresh->n_strangers);
     if (fresh->host_used.cpu != node->host_used.cpu)
         return verify_failed(error, node, "CPU", node->host_used.cpu, fresh->host_used.cpu);
     if (fresh->host_used.memory != node->host_used.memory)

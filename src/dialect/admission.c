@@ -57,7 +57,7 @@ static enum reason check_node(const struct node *node, const struct request *req
         return REASON_TERMS;
     if (terms && node_isolation(node, request) < terms->isolation_min)
         return REASON_ISOLATION;
-    if (node->n_dialects > 1 && is_in_other_use(node, request->dialect))
+    if (node_is_mixed(node) && is_in_other_use(node, request->dialect))
         return REASON_OTHER_USE;
     return request->dialect->refuse(node, request, options);
 }
@@ -254,7 +254,8 @@ bool dialect_asks_one_card(const struct node *node, const struct request *reques
 
     return request->n_asks == 1 && ask->count == 1 && !ask->device && !request->terms &&
            !request->alternative && !request->dialect->policy && node->n_dialects == 1 &&
-           node->n_waiting == 0 && !node->departed && !node->paused && !node->sketch.dialect;
+           !node_is_mixed(node) && node->n_waiting == 0 && !node->departed && !node->paused &&
+           !node->sketch.dialect;
 }
 
 bool dialect_is_fickle(const struct request *request)

@@ -391,6 +391,45 @@ static void mark_sliced(struct topology *topology)
         topology->pools[i].sliced = dialect_read_instance(topology->pools[i].resource, &size);
 }
 
+static bool offers(const struct topology *topology, const struct dialect *dialect)
+{
+    for (int32_t i = 0; i < topology->n_dialects; i++) {
+        if (topology->dialects[i] == dialect)
+            return true;
+    }
+    return false;
+}
+
+static bool is_offered(const struct topology *topology, const char *resource)
+{
+    for (int32_t i = 0; i < topology->n_dialects; i++) {
+        if (dialect_reads(topology->dialects[i], resource))
+            return true;
+    }
+    return false;
+}
+
+static bool names_its_own(const struct node_view *view, const struct topology *topology,
+                          const struct dialect *dialect)
+{
+    for (size_t i = 0; i < view->capacity.n; i++) {
+        if (dialect_reads(dialect, view->capacity.items[i].key) &&
+            !is_offered(topology, view->capacity.items[i].key))
+            return true;
+    }
+    return false;
+}
+
+/* Whose plugins have gone, or are ignored. kubelet goes on naming what they had registered; of what it
+ * has never had it gives nothing, so that nobody holds it. */
+static void note_away(const struct node_view *view, struct topology *topology)
+{
+    for (size_t i = 0; dialects[i] && topology->n_away < NODE_AWAY_MAX; i++) {
+        if (!offers(topology, dialects[i]) && names_its_own(view, topology, dialects[i]))
+            topology->away[topology->n_away++] = dialects[i];
+    }
+}
+
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -421,6 +460,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
         mark_sliced(ret_topology);
+        note_away(view, ret_topology);
     }
     return claimed;
 }

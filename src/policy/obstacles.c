@@ -143,7 +143,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
         return OBSTACLE_HEALTH;
     if (card->closure != CLOSURE_NONE)
         return OBSTACLE_CLOSURE;
-    if (node->n_dialects > 1 && node_taken_by_other(node, now, at->request->dialect))
+    if (node_is_mixed(node) && node_taken_by_other(node, now, at->request->dialect))
         return OBSTACLE_OTHER_USE;
     if (terms && terms->tenant && node_isolation(node, at->request) < terms->tenant_isolation &&
         node_taken_by_tenant(node, now, NULL, terms->tenant))

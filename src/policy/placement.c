@@ -179,8 +179,8 @@ bool placement_is_obvious(const struct node *node, const struct request *request
     const struct card_ask *ask = &request->asks[0];
 
     return request->n_asks == 1 && ask->count == 1 && ask->core == 0 && !ask->exclusive &&
-           !ask->device && !request->terms && node->n_dialects == 1 && node->n_choosy == 0 &&
-           ask->memory.kind != AMOUNT_THOUSANDTHS &&
+           !ask->device && !request->terms && node->n_dialects == 1 && !node_is_mixed(node) &&
+           node->n_choosy == 0 && ask->memory.kind != AMOUNT_THOUSANDTHS &&
            amount_bytes(ask->memory, node->memory_unit) <= node->memory_free_max;
 }
 

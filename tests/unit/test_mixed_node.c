@@ -18,6 +18,8 @@ static const struct node *read_node(size_t n, const struct string_pair *capacity
 {
     const struct node_view view = {.name = "n", .capacity = {capacity, n}};
 
+    topology_free(hardware);
+    hardware = topology_new();
     ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
     return ledger_set_topology(book, "n", hardware);
 }
@@ -168,6 +170,61 @@ START_TEST(the_first_pod_decides_and_the_last_ones_end_frees)
 }
 END_TEST
 
+/* A plugin that has gone, and what kubelet and the node say of the node then: its pods hold their cards. */
+START_TEST(who_holds_a_card_holds_it_when_the_plugin_has_gone)
+{
+    READ_NODE(GPUSHARE, TENCENT("200"));
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    READ_NODE({"aliyun.com/gpu-mem", "0"}, {"aliyun.com/gpu-count", "0"}, TENCENT("200"));
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_OTHER_USE);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_NONE);
+}
+END_TEST
+
+START_TEST(devices_are_held_when_the_node_shares_its_cards_otherwise)
+{
+    READ_NODE({"nvidia.com/gpu", "2"});
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}), REASON_NONE);
+    book_placement("a");
+    READ_NODE({"nvidia.com/gpu", "0"}, GPUSHARE);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_OTHER_USE);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("b");
+    READ_NODE({"nvidia.com/gpu", "2"}, {"aliyun.com/gpu-mem", "0"});
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}), REASON_OTHER_USE);
+}
+END_TEST
+
+/* Where both obey, the other cards are free. */
+START_TEST(only_the_card_that_is_held_is_kept)
+{
+    READ_NODE(GPUSHARE);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    READ_NODE({"aliyun.com/gpu-mem", "0"}, {"elasticgpu.io/gpu-core", "200"},
+              {"elasticgpu.io/gpu-memory", "32768"});
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_NONE);
+    ck_assert_int_eq(placement.shares[0].card, 1);
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "200"}), REASON_OTHER_USE);
+}
+END_TEST
+
+/* kubelet gives nothing of what the node has never had. */
+START_TEST(who_can_hold_nothing_keeps_nobody_away)
+{
+    READ_NODE(GPUSHARE);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    READ_NODE({"nvidia.com/gpu", "2"});
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}), REASON_NONE);
+}
+END_TEST
+
 START_TEST(a_pod_may_not_ask_in_two_ways)
 {
     static const struct string_pair limits[] = {{"aliyun.com/gpu-mem", "4"},
@@ -194,6 +251,10 @@ static Suite *suite(void)
     tcase_add_test(tc, the_cards_are_those_that_all_speak_of);
     tcase_add_test(tc, who_counts_otherwise_is_ignored_and_named);
     tcase_add_test(tc, the_first_pod_decides_and_the_last_ones_end_frees);
+    tcase_add_test(tc, who_holds_a_card_holds_it_when_the_plugin_has_gone);
+    tcase_add_test(tc, devices_are_held_when_the_node_shares_its_cards_otherwise);
+    tcase_add_test(tc, only_the_card_that_is_held_is_kept);
+    tcase_add_test(tc, who_can_hold_nothing_keeps_nobody_away);
     tcase_add_test(tc, a_pod_may_not_ask_in_two_ways);
     tcase_add_loop_test(tc, conditions_hold_for_every_dialect, 0, G_N_ELEMENTS(conditions));
     suite_add_tcase(s, tc);

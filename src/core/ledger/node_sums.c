@@ -188,6 +188,24 @@ static void count_usage(struct node *node, struct card *card, const struct alloc
         card->memory_promised += sign * usage->memory;
 }
 
+static bool is_away(const struct node *node, const struct dialect *dialect)
+{
+    for (int32_t i = 0; i < node->n_away; i++) {
+        if (node->away[i] == dialect)
+            return true;
+    }
+    return false;
+}
+
+static bool is_stranger(const struct node *node, const struct allocation *allocation)
+{
+    for (uint32_t i = 0; i < allocation->n_shares && node->n_away > 0; i++) {
+        if (is_away(node, allocation_share_dialect(allocation, &allocation->shares[i])))
+            return true;
+    }
+    return false;
+}
+
 static void count_pod(struct node *node, const struct allocation *allocation, int sign)
 {
     if (allocation->waiting)
@@ -196,6 +214,8 @@ static void count_pod(struct node *node, const struct allocation *allocation, in
         node->n_unsealed += sign;
     if (work_class_is_choosy(allocation->work_class))
         node->n_choosy += sign;
+    if (is_stranger(node, allocation))
+        node->n_strangers += sign;
     node_charge_host(node, &allocation->host, sign);
 }
 
@@ -297,7 +317,7 @@ void node_charge_all(struct node *node, struct host cpu_pods)
         node->pools[i].used = 0;
     node->unplaced_memory = node->unplaced_core = 0;
     node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
-    node->n_unsealed = node->n_choosy = 0;
+    node->n_unsealed = node->n_choosy = node->n_strangers = 0;
     node->host_used = cpu_pods;
     for (guint i = 0; i < node->allocations->len; i++)
         node_count(node, g_ptr_array_index(node->allocations, i), 1);

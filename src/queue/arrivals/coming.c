@@ -122,7 +122,8 @@ static bool have_plenty(const struct node *node, GPtrArray *may, const struct re
         const int64_t bytes = plain_bytes(node, ((const struct arrival *)may->pdata[i])->request);
         sum = bytes < 0 ? -1 : sum + bytes;
     }
-    return sum >= 0 && node->n_dialects == 1 && node->n_choosy == 0 && sum <= node->memory_free_max;
+    return sum >= 0 && node->n_dialects == 1 && !node_is_mixed(node) && node->n_choosy == 0 &&
+           sum <= node->memory_free_max;
 }
 
 /* The oldest that the node would take now. */
