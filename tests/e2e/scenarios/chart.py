@@ -31,7 +31,7 @@ class Release:
 
     def upgrade(self, *arguments, **options):
         # kubectl is still an owner of what it had applied.
-        return self.run("upgrade", "gpuledger", str(CHART), "--reuse-values", "--force-conflicts", *arguments,
+        return self.run("upgrade", "gpuledger", str(CHART), "--reset-then-reuse-values", "--force-conflicts", *arguments,
                         **options)
 
 
