@@ -120,8 +120,9 @@ static bool verify(struct reclaimer *reclaimer, const struct reclaim_plan *plan)
             reclaimer_note_stay(reclaimer, &evictee, why);
             return false;
         }
-        if (reclaimer->args.evict(reclaimer->args.data, &evictee, true, &failure) ==
-            EVICTION_FAILED) {
+        const enum eviction eviction =
+            reclaimer->args.evict(reclaimer->args.data, &evictee, true, &failure);
+        if (eviction != EVICTION_DONE && eviction != EVICTION_LATER) {
             reclaimer_note_failure(reclaimer, &evictee, EVICTION_FAILED,
                                    failure ? failure->message : "");
             reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);

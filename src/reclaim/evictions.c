@@ -157,6 +157,8 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
         return FATE_LATER;
     const enum eviction eviction =
         reclaimer->args.evict(reclaimer->args.data, &evictee, false, &failure);
+    if (eviction == EVICTION_UNKNOWN)
+        throttle_doubt(reclaimer->throttle, uid, reclaimer->now_ms);
     if (eviction != EVICTION_DONE) {
         reclaimer_set_time(reclaimer->stays, uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
         reclaimer_note_failure(reclaimer, &evictee, eviction, failure ? failure->message : "");

@@ -35,9 +35,11 @@ void reclaimer_free(struct reclaimer *reclaimer)
 
 /* --- what is remembered ----------------------------------------------------------------------- */
 
-static bool has_ended(const char *uid, void *data)
+static enum throttle_pod look_up(const char *uid, void *data)
 {
-    return !ledger_get(store_ledger(data), uid);
+    const struct allocation *held = ledger_get(store_ledger(data), uid);
+
+    return !held ? THROTTLE_ENDED : held->terminating ? THROTTLE_ENDS : THROTTLE_STAYS;
 }
 
 static gboolean is_over(gpointer uid, gpointer until_ms, gpointer data)
@@ -63,7 +65,7 @@ static void forget_old(struct reclaimer *reclaimer)
     struct store *store = reclaimer->args.store;
 
     store_lock(store);
-    throttle_settle(reclaimer->throttle, has_ended, store, reclaimer->now_ms);
+    throttle_settle(reclaimer->throttle, look_up, store, reclaimer->now_ms);
     g_hash_table_foreach_remove(reclaimer->stays, is_over, reclaimer);
     g_hash_table_foreach_remove(reclaimer->memories, waits_no_more, store);
     g_hash_table_foreach_remove(reclaimer->written, is_seen, reclaimer);

@@ -4,9 +4,14 @@
 #define MINUTE_MS 60000
 #define GOING_MS 600000 /* whoever has not ended by then is evicted anew */
 
+struct going {
+    int64_t since_ms;
+    bool doubted; /* and not seen to end */
+};
+
 struct throttle {
     int64_t at_once, per_minute;
-    GHashTable *going; /* uid -> int64_t *: when it was evicted */
+    GHashTable *going; /* uid -> struct going */
     GArray *last;      /* int64_t: when those of the last minute were */
 };
 
@@ -36,10 +41,20 @@ bool throttle_allows(const struct throttle *throttle, int64_t now_ms)
     return n < throttle->per_minute && g_hash_table_size(throttle->going) < throttle->at_once;
 }
 
+static void note(struct throttle *throttle, const char *uid, const struct going *going)
+{
+    g_hash_table_replace(throttle->going, g_strdup(uid), g_memdup2(going, sizeof *going));
+    g_array_append_val(throttle->last, going->since_ms);
+}
+
 void throttle_note(struct throttle *throttle, const char *uid, int64_t now_ms)
 {
-    g_hash_table_replace(throttle->going, g_strdup(uid), g_memdup2(&now_ms, sizeof now_ms));
-    g_array_append_val(throttle->last, now_ms);
+    note(throttle, uid, &(struct going){now_ms, false});
+}
+
+void throttle_doubt(struct throttle *throttle, const char *uid, int64_t now_ms)
+{
+    note(throttle, uid, &(struct going){now_ms, true});
 }
 
 bool throttle_has(const struct throttle *throttle, const char *uid)
@@ -52,15 +67,25 @@ GHashTable *throttle_going(const struct throttle *throttle)
     return throttle->going;
 }
 
-void throttle_settle(struct throttle *throttle, bool (*has_ended)(const char *uid, void *data),
-                     void *data, int64_t now_ms)
+/* It counts no more. */
+static bool is_over(struct going *going, enum throttle_pod seen, int64_t now_ms)
+{
+    const int64_t passed_ms = now_ms - going->since_ms;
+
+    going->doubted = going->doubted && seen == THROTTLE_STAYS;
+    return seen == THROTTLE_ENDED || passed_ms >= (going->doubted ? MINUTE_MS : GOING_MS);
+}
+
+void throttle_settle(struct throttle *throttle,
+                     enum throttle_pod (*look)(const char *uid, void *data), void *data,
+                     int64_t now_ms)
 {
     GHashTableIter iter;
-    gpointer uid, since;
+    gpointer uid, going;
 
     g_hash_table_iter_init(&iter, throttle->going);
-    while (g_hash_table_iter_next(&iter, &uid, &since)) {
-        if (now_ms - *(const int64_t *)since >= GOING_MS || has_ended(uid, data))
+    while (g_hash_table_iter_next(&iter, &uid, &going)) {
+        if (is_over(going, look(uid, data), now_ms))
             g_hash_table_iter_remove(&iter);
     }
     for (guint i = throttle->last->len; i-- > 0;) {

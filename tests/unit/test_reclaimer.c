@@ -9,6 +9,7 @@
 
 #include "maintain/evict/eviction.h"
 #include "reclaim/reclaimer.h"
+#include "reclaim/throttle.h"
 #include "wire/claim.h"
 
 #include <string.h>
@@ -308,6 +309,50 @@ START_TEST(a_budget_is_waited_for)
 }
 END_TEST
 
+/* --- nobody knows ---------------------------------------------------------------------------------- */
+
+/* It is not asked of again and again, and takes the place of one that was evicted. */
+START_TEST(what_may_have_been_evicted_counts_as_such)
+{
+    claim_only();
+    const unsigned before = n_tried;
+    answer = EVICTION_UNKNOWN;
+    pass(&first, 50);
+    ck_assert_uint_eq(n_tried, before + 1);
+    answer = EVICTION_DONE;
+    pass(&first, 20); /* it has not ended, so it was not */
+    ck_assert_uint_eq(n_tried, before + 2);
+    ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
+static enum throttle_pod look_up(const char *uid, void *data)
+{
+    return *(const enum throttle_pod *)data;
+}
+
+START_TEST(who_may_be_going_leaves_no_more_room_than_who_is)
+{
+    const int64_t minute = 60 * SECOND_MS;
+    struct throttle *throttle = throttle_new(1, 100);
+    enum throttle_pod seen = THROTTLE_STAYS;
+
+    throttle_doubt(throttle, "a", 0);
+    throttle_settle(throttle, look_up, &seen, minute - 1);
+    ck_assert(!throttle_allows(throttle, minute - 1) && throttle_has(throttle, "a"));
+    throttle_settle(throttle, look_up, &seen, minute);
+    ck_assert(throttle_allows(throttle, minute) && !throttle_has(throttle, "a"));
+    throttle_doubt(throttle, "a", minute);
+    seen = THROTTLE_ENDS;
+    throttle_settle(throttle, look_up, &seen, 3 * minute);
+    ck_assert(!throttle_allows(throttle, 3 * minute));
+    seen = THROTTLE_ENDED;
+    throttle_settle(throttle, look_up, &seen, 4 * minute);
+    ck_assert(throttle_allows(throttle, 4 * minute));
+    throttle_free(throttle);
+}
+END_TEST
+
 #define BUDGET                                                                                     \
     "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"code\":429,"     \
     "\"message\":\"Cannot evict pod as it would violate the pod's disruption budget.\","           \
@@ -326,16 +371,45 @@ static enum eviction evict_by_api(void *data, const struct evictee *evictee, boo
     return eviction;
 }
 
-/* The same by HTTP: the API server's 429 comes twice, then the pod ends. */
-START_TEST(the_servers_429_is_a_budget)
+static void begin_client(struct fake_server *server)
 {
-    struct fake_server *server = fake_server_new();
     struct kube_config *config = g_new0(struct kube_config, 1);
+
     config->source = g_strdup("test");
     config->ns = g_strdup("default");
     config->server = g_strdup(fake_server_url(server));
     client = api_client_new(config, NULL);
     ck_assert_ptr_nonnull(client);
+}
+
+/* What was refused was not done; of what has failed nobody knows. */
+START_TEST(what_the_server_says_of_an_eviction)
+{
+    static const struct {
+        unsigned status;
+        enum eviction eviction;
+    } rows[] = {{201, EVICTION_DONE},   {404, EVICTION_DONE},    {403, EVICTION_FAILED},
+                {409, EVICTION_FAILED}, {500, EVICTION_UNKNOWN}, {504, EVICTION_UNKNOWN}};
+    const struct evictee evictee = {.ns = (char *)"a", .name = (char *)"a0", .uid = (char *)"a0"};
+    struct fake_server *server = fake_server_new();
+
+    begin_client(server);
+    fake_server_script(server, &(struct fake_reply){.match = "/eviction",
+                                                    .status = rows[_i].status,
+                                                    .times = 100,
+                                                    .chunks = {"{}"}});
+    ck_assert_int_eq(eviction_send(client, &evictee, false, NULL), rows[_i].eviction);
+    api_client_free(client);
+    fake_server_free(server);
+}
+END_TEST
+
+/* The same by HTTP: the API server's 429 comes twice, then the pod ends. */
+START_TEST(the_servers_429_is_a_budget)
+{
+    struct fake_server *server = fake_server_new();
+
+    begin_client(server);
     fake_server_script(server,
                        &(struct fake_reply){.match = "/eviction", .status = 201, .chunks = {"{}"}});
     fake_server_script(
@@ -408,6 +482,9 @@ int main(void)
     suite_add_tcase(suite, takeover);
     tcase_add_checked_fixture(budgets, setup, teardown);
     tcase_add_test(budgets, a_budget_is_waited_for);
+    tcase_add_loop_test(budgets, what_the_server_says_of_an_eviction, 0, 6);
+    tcase_add_test(budgets, what_may_have_been_evicted_counts_as_such);
+    tcase_add_test(budgets, who_may_be_going_leaves_no_more_room_than_who_is);
     tcase_add_test(budgets, the_servers_429_is_a_budget);
     suite_add_tcase(suite, budgets);
     return suite_run(suite);

@@ -114,7 +114,8 @@ static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GErr
         return false;
     if (!goes)
         return true;
-    if (eviction_send(query->client, &step.evictee, true, &failure) == EVICTION_FAILED)
+    const enum eviction eviction = eviction_send(query->client, &step.evictee, true, &failure);
+    if (eviction != EVICTION_DONE && eviction != EVICTION_LATER)
         return fail_pod(pod, error, failure);
     g_clear_error(&failure);
     return true;
@@ -130,7 +131,7 @@ static bool evict(struct step *step, GError **error)
             eviction_send(step->query->client, &step->evictee, false, &failure);
         if (eviction == EVICTION_DONE)
             return true;
-        if (eviction == EVICTION_FAILED || !pause_for(step))
+        if (eviction != EVICTION_LATER || !pause_for(step))
             return give_up(step, error, g_steal_pointer(&failure));
         tell(step, "waits for a PodDisruptionBudget");
     }

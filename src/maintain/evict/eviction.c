@@ -168,7 +168,7 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
         return EVICTION_DONE;
     const bool later = failure && strstr(failure->message, "disruption budget");
     g_propagate_error(error, g_steal_pointer(&failure));
-    return later ? EVICTION_LATER : EVICTION_FAILED;
+    return later ? EVICTION_LATER : outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
 
 /* `event` says what it is about, why and what for. */

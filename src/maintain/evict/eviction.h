@@ -30,7 +30,8 @@ enum outcome evictee_read(struct api_client *client, const char *ns, const char 
 enum eviction {
     EVICTION_DONE,   /* it ends, or has ended */
     EVICTION_LATER,  /* a budget has nothing to give: the error says which */
-    EVICTION_FAILED, /* refused, or nobody knows; with an error */
+    EVICTION_FAILED, /* refused, with an error */
+    EVICTION_UNKNOWN /* it may have been done, or may be yet: nobody knows; with an error */
 };
 /* Of the pod with this UID and no other. `try`: nothing is done (dryRun=All). */
 enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
