@@ -44,6 +44,15 @@ static bool knows_words(const struct command *command, const GPtrArray *words)
            g_strv_contains(command->word_choices, words->pdata[0]);
 }
 
+static bool has_empty_word(const GPtrArray *words)
+{
+    for (guint i = 0; i < words->len; i++) {
+        if (!*(const char *)words->pdata[i])
+            return true;
+    }
+    return false;
+}
+
 static enum exit_code run(const struct command *command, const struct config_inputs *inputs)
 {
     g_autoptr(GError) error = NULL;
@@ -59,6 +68,10 @@ static enum exit_code run(const struct command *command, const struct config_inp
     } else if (config->words->len > command->max_words) {
         complain("'%s' is one word too many; '" PROGRAM " %s --help' says what it takes",
                  (const char *)config->words->pdata[command->max_words], command->name);
+    } else if (has_empty_word(config->words)) {
+        complain("'" PROGRAM
+                 " %s' was given an empty word; it takes %s. Is a variable of a script not set?",
+                 command->name, command->words);
     } else if (config->output == OUTPUT_NAME && !(command->bit & (COMMAND_NODES | COMMAND_PODS))) {
         complain("option '--output': name is for nodes and pods; %s has no objects of its own",
                  command->name);

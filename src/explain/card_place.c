@@ -13,7 +13,9 @@ bool card_place_parse(const char *word, struct card_place *ret_place, GError **e
     guint64 card = 0;
 
     if (slash == word || !*word)
-        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected NODE or NODE/CARD", word);
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "'%s': the node's name is empty, expected NODE or NODE/CARD, such as gpu-1/0", word);
     if (slash && !g_ascii_string_to_unsigned(slash + 1, 10, 0, NODE_CARDS_MAX - 1, &card, NULL))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'%s': what follows the slash is no card's index, 0 to %d", word,

@@ -5,7 +5,7 @@
      .help = "Where all of it is kept for the next time, readable by its owner only. The key of the "
              "CA is nowhere else: whoever has it may bind pods. With --folder= nothing is kept, and "
              "the next time makes another CA."},
-    {"namespace", TEXT(certs_namespace, "NAMESPACE", "kube-system"), CERTS,
+    {"namespace", NAMESPACE(certs_namespace, "kube-system"), CERTS,
      .help = "Where the extender and its Services are."},
     {"clients", LIST(certs_clients, "NAME,...", "kube-scheduler", item_list_names), CERTS,
      .help = "Who gets a certificate to call --listen with, each in a Secret gpuledger-NAME of its "

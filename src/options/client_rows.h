@@ -16,7 +16,7 @@
              "port-forward', with the token and the CA of the Secret of the same name unless "
              "--token-file and --ca-file name others. kubectl gpuledger does so by itself, with "
              "kube-system/gpuledger-ops."},
-    {"namespace", TEXT(pods_namespace, "NAMESPACE", ""),
+    {"namespace", NAMESPACE(pods_namespace, ""),
      IN(CLIENT, COMMAND_PODS), .letter = 'n', .flags = OPTION_FLAG_ONLY,
      .help = "Only pods of this namespace; without it, those of all."},
     {"all-namespaces", BOOL(all_namespaces, "false"),
@@ -94,7 +94,7 @@
      .flags = OPTION_FLAG_ONLY,
      .help = "With --apply: how many may be moved, or end for a switch, in any hour, with those of all others "
              "that have such a bound; the next one waits. 0: any number, or what --calendar says."},
-    {"moves-namespace", TEXT(moves_namespace, "NAMESPACE", "kube-system"), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
+    {"moves-namespace", NAMESPACE(moves_namespace, "kube-system"), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
      .help = "gpuledger's own namespace, in which the ConfigMap gpuledger-moves has the moves of the last hour. "
              "It is read and written where there is a bound for the hour."},

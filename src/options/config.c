@@ -39,7 +39,7 @@ void config_free(struct config *config)
         return;
     for (const struct option *option = options; option->name; option++) {
         if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST ||
-            option->kind == OPTION_PATH)
+            option->kind == OPTION_NAMESPACE || option->kind == OPTION_PATH)
             g_free(*(char **)((char *)config + option->offset));
         if (option->rest)
             g_free(*(char **)((char *)config + option->rest));

@@ -120,6 +120,22 @@ static bool parse_list(const struct option *option, const char *text, void *ret_
     return item_list_read(option->list, text, NULL, NULL) && parse_text(option, text, ret_value);
 }
 
+#define NAMESPACE_LENGTH 63
+
+/* A label of RFC 1123, as the API server wants it. */
+static bool is_namespace(const char *text)
+{
+    const size_t length = strlen(text);
+
+    return length > 0 && length <= NAMESPACE_LENGTH && text[0] != '-' && text[length - 1] != '-' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+static bool parse_namespace(const struct option *option, const char *text, void *ret_value)
+{
+    return (*text ? is_namespace(text) : !*option->fallback) && parse_text(option, text, ret_value);
+}
+
 static bool in_bounds(const struct option *option, int64_t value, int64_t *ret_value)
 {
     if (value < option->min || value > option->max)
@@ -304,6 +320,14 @@ static char *accepts_text(const struct option *option)
     return g_strdup("text");
 }
 
+static char *accepts_namespace(const struct option *option)
+{
+    return g_strdup_printf(
+        "a namespace: at most %d lower-case letters, digits and '-', none of them at an end, "
+        "such as 'kube-system'",
+        NAMESPACE_LENGTH);
+}
+
 static char *accepts_list(const struct option *option)
 {
     return item_list_accepts(option->list);
@@ -384,6 +408,12 @@ static char *pattern_size(const struct option *option)
     return g_string_free(text, FALSE);
 }
 
+static char *pattern_namespace(const struct option *option)
+{
+    return g_strdup_printf("^([a-z0-9]([-a-z0-9]{0,%d}[a-z0-9])?)%s$", NAMESPACE_LENGTH - 2,
+                           *option->fallback ? "" : "?");
+}
+
 static char *pattern_address(const struct option *option)
 {
     return g_strconcat((option->flags & OPTION_CAN_BE_OFF) ? "^off$|" : "",
@@ -398,6 +428,7 @@ static const struct {
 } kinds[] = {
     [OPTION_TEXT] = {parse_text, format_text, accepts_text, NULL},
     [OPTION_LIST] = {parse_list, format_text, accepts_list, NULL},
+    [OPTION_NAMESPACE] = {parse_namespace, format_text, accepts_namespace, pattern_namespace},
     [OPTION_PATH] = {parse_text, format_text, accepts_path, NULL},
     [OPTION_INT] = {parse_int, format_int, accepts_int, NULL},
     [OPTION_BOOL] = {parse_bool, format_bool, accepts_bool, NULL},

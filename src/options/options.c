@@ -35,6 +35,8 @@ const char *const option_groups[GROUP_N] = {
 #define WITHIN(min_, max_) .min = min_, .max = max_
 #define TEXT(member_, metavar_, fallback_)                                                         \
     AT(OPTION_TEXT, char *, member_), SHOWN(metavar_, fallback_)
+#define NAMESPACE(member_, fallback_)                                                              \
+    AT(OPTION_NAMESPACE, char *, member_), SHOWN("NAMESPACE", fallback_)
 #define LIST(member_, metavar_, fallback_, list_)                                                  \
     AT(OPTION_LIST, char *, member_), SHOWN(metavar_, fallback_), .list = &list_
 #define PATH(member_, metavar_, fallback_)                                                         \
@@ -244,7 +246,7 @@ const struct option options[] = {
              "create and update on leases of the group coordination.k8s.io."},
     {"lease-name", TEXT(lease_name, "NAME", "gpuledger"), IN(REPLICAS, COMMAND_SERVE),
      .help = "The Lease. All that book cards of one cluster must share it."},
-    {"lease-namespace", TEXT(lease_namespace, "NAMESPACE", "kube-system"),
+    {"lease-namespace", NAMESPACE(lease_namespace, "kube-system"),
      IN(REPLICAS, COMMAND_SERVE),
      .help = "Where it is."},
     {"lease-duration", DURATION(lease_duration_ms, "15s", 3000, 10 * MINUTE_MS),

@@ -11,15 +11,16 @@
 #include "core/item_list.h"
 
 enum option_kind {
-    OPTION_TEXT,     /* char * */
-    OPTION_LIST,     /* char *, a text that the row's list can read */
-    OPTION_PATH,     /* char *, completed as a file name */
-    OPTION_INT,      /* int64_t */
-    OPTION_BOOL,     /* bool */
-    OPTION_DURATION, /* int64_t, milliseconds */
-    OPTION_SIZE,     /* int64_t, bytes */
-    OPTION_CHOICE,   /* int64_t: the value of one of the row's choices */
-    OPTION_ADDRESS,  /* struct address */
+    OPTION_TEXT,      /* char * */
+    OPTION_LIST,      /* char *, a text that the row's list can read */
+    OPTION_NAMESPACE, /* char *, of Kubernetes; "" only where that is the default */
+    OPTION_PATH,      /* char *, completed as a file name */
+    OPTION_INT,       /* int64_t */
+    OPTION_BOOL,      /* bool */
+    OPTION_DURATION,  /* int64_t, milliseconds */
+    OPTION_SIZE,      /* int64_t, bytes */
+    OPTION_CHOICE,    /* int64_t: the value of one of the row's choices */
+    OPTION_ADDRESS,   /* struct address */
     OPTION_CLASSES, /* struct classes *, of dialect/classes/classes.h: a mapping, as YAML or JSON */
 };
 

@@ -9,6 +9,7 @@
 static const char *const types[][2] = {
     [OPTION_TEXT] = {"string"},
     [OPTION_LIST] = {"string"},
+    [OPTION_NAMESPACE] = {"string"},
     [OPTION_PATH] = {"string"},
     [OPTION_INT] = {"integer"},
     [OPTION_BOOL] = {"boolean"},

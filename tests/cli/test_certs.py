@@ -109,6 +109,15 @@ class Made(Case):
         self.assertEqual(len(data(done.stdout)), 3)
         self.assertEqual(done.stderr, "")  # a pod's log has both
 
+    def test_a_namespace_is_one(self):
+        for name in ("", "Kube_System", "a: b", "kube.system", "-a", "a-", "a" * 64):
+            refused = self.certs(f"--namespace={name}", status=2)
+            self.assertEqual(refused.stdout, "")
+            self.assertEqual(refused.stderr,
+                             f"gpuledger: option '--namespace': '{name}' is not valid, expected a namespace: at most "
+                             "63 lower-case letters, digits and '-', none of them at an end, such as 'kube-system'\n")
+        self.certs(f"--namespace={'a' * 63}")
+
     def test_other_names(self):
         done = self.certs("--clients=kube-scheduler, kube-apiserver", "--namespace=gpu")
         secrets = data(done.stdout)

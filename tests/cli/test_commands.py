@@ -97,6 +97,14 @@ class Errors(Case):
             "nodes", "a", "b",
         )
 
+    def test_an_empty_word_is_no_node(self):
+        for command, takes, *before in (("cordon", "NODE[/CARD] ..."), ("uncordon", "NODE[/CARD] ..."),
+                                        ("drain", "NODE[/CARD] ...", "gpu-1"),
+                                        ("switch", "[NODE [LABEL=VALUE]]"), ("nodes", "[NODE]"), ("resume", "NODE"),
+                                        ("explain", "[pod NAMESPACE/NAME]"), ("top", "[namespaces|nodes|models]")):
+            self.fails(2, f"'gpuledger {command}' was given an empty word; it takes {takes}. "
+                          "Is a variable of a script not set?", command, *before, "")
+
     def test_options(self):
         self.fails(
             2,
@@ -538,7 +546,7 @@ class Client(Case):
             kubeconfig.flush()
             for word, problem in (("n/x", "what follows the slash is no card's index, 0 to 255"),
                                   ("n/256", "what follows the slash is no card's index, 0 to 255"),
-                                  ("/1", "expected NODE or NODE/CARD")):
+                                  ("/1", "the node's name is empty, expected NODE or NODE/CARD, such as gpu-1/0")):
                 self.fails(1, f"'{word}': {problem}", "cordon", word, "--kubeconfig", kubeconfig.name)
             result = run("cordon", "n/1", "--kubeconfig", kubeconfig.name)
             self.assertEqual((result.returncode, result.stdout), (1, ""))

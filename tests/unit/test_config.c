@@ -473,6 +473,8 @@ static char *other_value(const struct option *option)
         return g_strdup("it's \"a: #b\" \\ é \x01\x7f \xc2\x80\xc2\x85\xc2\x9f \xef\xbf\xbf");
     case OPTION_LIST:
         return g_strdup(option->list->example);
+    case OPTION_NAMESPACE:
+        return g_strdup("gpu-system");
     case OPTION_CLASSES:
         return g_strdup("{\"batch\":{\"priority-classes\":[\"batch\"],\"namespaces\":[],"
                         "\"shares-with\":[\"batch\",\"unclassed\"],\"victims\":\"normal\","

@@ -111,6 +111,10 @@ static GPtrArray *samples(const struct option *option)
     case OPTION_PATH:
         g_ptr_array_add(texts, g_strdup("a b: #'\"\\é"));
         break;
+    case OPTION_NAMESPACE:
+        g_ptr_array_add(texts, g_strdup("0"));
+        g_ptr_array_add(texts, g_strdup("gpu-system"));
+        break;
     case OPTION_LIST:
         g_ptr_array_add(texts, g_strdup(option->list->example));
         break;
