@@ -19,6 +19,8 @@ import yaml
 KUBERNETES = {"affinity", "resources", "podSecurityContext", "securityContext"}
 CHOICES = {"service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
            "image.pullPolicy": ["", "Always", "IfNotPresent", "Never"]}
+# Templates name an object by it.
+NAMES = {"serviceAccount.name"}
 OBJECTS = {"imagePullSecrets", "extraEnv", "extraIngress", "tolerations", "topologySpreadConstraints",
            "extraVolumes", "extraVolumeMounts", "managedResources"}
 
@@ -41,6 +43,11 @@ def descriptions(text):
     return found
 
 
+def is_section(name, value):
+    """Templates look into it, so it cannot be taken away with null."""
+    return isinstance(value, dict) and bool(value) and name not in KUBERNETES | {"labels"}
+
+
 def schema_of(path, value, told):
     """What a value may be, by what it is without the user's."""
     name = path.rpartition(".")[2]
@@ -55,7 +62,7 @@ def schema_of(path, value, told):
     elif value is None:
         schema = {"type": ["integer", "null"], "minimum": 1, "maximum": 65535}
     elif isinstance(value, str):
-        schema = {"type": "string"}
+        schema = {"type": "string", **({"minLength": 1} if path in NAMES else {})}
     elif isinstance(value, list):
         schema = {"type": "array", "items": {"type": "object" if name in OBJECTS else "string"}}
     elif not value or name == "labels":
@@ -63,7 +70,9 @@ def schema_of(path, value, told):
     else:
         schema = {"type": "object", "additionalProperties": False,
                   "properties": {key: schema_of(f"{path}.{key}".lstrip("."), each, told)
-                                 for key, each in value.items()}}
+                                 for key, each in value.items()},
+                  "required": [key for key, each in value.items() if is_section(key, each)]}
+        schema = {key: each for key, each in schema.items() if each != []}
     return {"description": told[path], **schema} if path in told else schema
 
 

@@ -158,6 +158,16 @@ class Chart(unittest.TestCase):
                 error = self.refused("--set", ",".join(values))
                 self.assertIn(values[0].partition("=")[0].rpartition(".")[2], error)
 
+    def test_what_templates_need_is_there(self):
+        for values, named in (("config=null", "config"), ("serviceAccount=null", "serviceAccount"),
+                              ("monitoring.rules=null", "rules"), ('serviceAccount={"name":""}', "/serviceAccount/name"),
+                              ('serviceAccount={"create":false,"name":""}', "/serviceAccount/name")):
+            with self.subTest(values):
+                error = self.refused("--set-json", values)
+                self.assertIn("values don't meet the specifications of the schema", error)
+                self.assertIn(named, error)
+        self.rendered("--set-json", "affinity=null")
+
     def test_the_program_takes_what_is_rendered(self):
         for name in ("full", "minimal", "admission"):
             with self.subTest(name):
