@@ -4,6 +4,7 @@
 #include "core/fail.h"
 #include "client/client.h"
 #include "cmd/local.h"
+#include "cmd/pod_word.h"
 #include "options/print.h"
 #include "snapshot/manifest.h"
 #include "base/small_file.h"
@@ -41,11 +42,14 @@ static bool read_words(const GPtrArray *words, struct question *question, GError
         (words->len == 2 || slash))
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID,
-                     "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f");
+                     "which pod? 'explain pod NAMESPACE/NAME', 'explain pod NAME -n NAMESPACE', or "
+                     "one in a file with -f");
 }
 
 static bool read_question(const struct config *config, struct question *question, GError **error)
 {
+    if (!pod_word_complete(config, error))
+        return false;
     if (!*config->filename)
         return read_words(config->words, question, error);
     if (config->words->len > 0)

@@ -159,6 +159,7 @@ struct config {
 
     char *server;
     char *pods_namespace; /* "": all of them */
+    char *pod_namespace;  /* of the pod that is named; "": its name says it */
     char *token_file;
     char *ca_file;
     int64_t output; /* enum output_format */

@@ -54,6 +54,8 @@ NODES  REASON                CLOSEST  WHY
 """
 
 
+WHICH_POD = "which pod? 'explain pod NAMESPACE/NAME', 'explain pod NAME -n NAMESPACE', or one in a file with -f"
+
 class Explain(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -178,6 +180,15 @@ spec:
                        option).stdout
             self.assertEqual("takes it, first" in told, not option.endswith("1m"), told)
 
+    def test_a_namespace_as_kubectl_takes_it(self):
+        told = self.alone("test/tight")
+        for arguments in (("pod", "tight", "-n", "test"), ("tight", "--namespace=test"), ("test/tight", "-ntest")):
+            result = run("explain", *arguments, "--snapshot", self.cluster)
+            self.assertEqual((result.returncode, result.stdout), (0, told), result.stderr)
+        with Server(snapshot=self.cluster) as server:
+            result = run("explain", "tight", "-n", "test", "-s", server.operations)
+            self.assertEqual((result.returncode, result.stdout), (0, told), result.stderr)
+
     def test_nothing_changes(self):
         with Server(snapshot=self.cluster) as server:
             before = server.get("/api/v1/nodes")
@@ -188,8 +199,12 @@ spec:
     def test_mistakes(self):
         manifest = self.write("pod.json", pod("x", 1))
         for code, message, *arguments in [
-            (2, "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f", ),
-            (2, "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f", "pod", "a/"),
+            (2, WHICH_POD, ),
+            (2, WHICH_POD, "pod", "a/"),
+            (2, "option '--namespace': 'a/b' names another namespace than 'c'; say it once", "a/b", "-n", "c"),
+            (2, "option '--namespace': 'a/b' names another namespace than 'a0'; say it once", "a/b", "-na0"),
+            (2, "option '--namespace': which pod of it? A pod in a file says its own", "-n", "a", "-f", manifest),
+            (1, "there is no pod 'c/nope'", "pod", "nope", "-n", "c"),
             (2, "only pods are explained, not 'node'", "node", "a/b"),
             (2, "option '--filename': a pod is named as well; keep one of them", "a/b", "-f",
              manifest),

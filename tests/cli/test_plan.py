@@ -596,6 +596,9 @@ class Plan(unittest.TestCase):
         cluster = self.write("cluster.json", listing(*self.CLUSTER))
         for arguments, code, said in (
                 ((), 2, "what is the goal?"), (("a",), 2, "NAMESPACE/NAME"),
+                (("test/a", "-n", "b"), 2, "option '--namespace': 'test/a' names another namespace than 'b'"),
+                (("-n", "b", "--empty", "n1"), 2, "option '--namespace': which pod of it?"),
+                (("nope", "-n", "b"), 1, "b/nope"),
                 (("test/a", "--empty", "n1"), 2, "what is the goal?"),
                 (("--defragment", "1", "--empty", "n1"), 2, "what is the goal?"),
                 (("--defragment", "0"), 2, "option '--defragment': '0': expected a number"),

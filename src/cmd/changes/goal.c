@@ -3,6 +3,7 @@
 
 #include "base/small_file.h"
 #include "cmd/local.h"
+#include "cmd/pod_word.h"
 #include "core/fail.h"
 #include "explain/explain.h"
 #include "maintain/named_pods.h"
@@ -27,6 +28,8 @@ void goal_clear(struct goal *goal)
 
 bool goal_read(const struct config *config, struct goal *goal, GError **error)
 {
+    if (!pod_word_complete(config, error))
+        return false;
     const char *pod = config->words->len ? config->words->pdata[0] : "";
     const struct {
         const char *word, *text, *title;
