@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verbs/bind/node_lock.h"
+#include "wire/switch_mark.h"
 
 #include "suite.h"
 #include "world.h"
@@ -162,15 +163,26 @@ static void add_other(const char *phase)
     fake_cluster_bind_bare(world.cluster, "other", "n1");
 }
 
+static void lock_at(const char *time, const char *holder)
+{
+    g_autofree char *value = g_strconcat(time, holder, NULL);
+    fake_cluster_annotate_node(world.cluster, "n1", LOCK, value);
+}
+
+static void lock_in(int64_t in_s, const char *holder)
+{
+    g_autofree char *time = switch_time_format(g_get_real_time() / G_USEC_PER_SEC + in_s);
+
+    lock_at(time, holder);
+}
+
+/* `time` NULL: now. */
 static void lock_by(const char *time, const char *holder)
 {
-    g_autofree char *now = g_strdup(time);
-    if (!time) {
-        g_autoptr(GDateTime) date = g_date_time_new_now_utc();
-        now = g_date_time_format(date, "%Y-%m-%dT%H:%M:%SZ");
-    }
-    g_autofree char *value = g_strconcat(now, holder, NULL);
-    fake_cluster_annotate_node(world.cluster, "n1", LOCK, value);
+    if (time)
+        lock_at(time, holder);
+    else
+        lock_in(0, holder);
 }
 
 /* Whose holder the plugin will never serve is taken over. The ledger does not know of it yet: nothing
@@ -208,6 +220,13 @@ START_TEST(a_lock_that_was_left_behind_is_taken_over)
     case 7: /* an earlier pod of this name */
         lock_by(NULL, ",ml,a");
         break;
+    case 8: /* by a clock that is wrong */
+        add_pod("other");
+        lock_in(NODE_LOCK_AHEAD_S + 60, ",ml,other");
+        break;
+    case 9:
+        lock_in(NODE_LOCK_AHEAD_S + 60, "");
+        break;
     }
     world_expect_bind(&world, "a", "n1", "");
     expect_lock("ml,a");
@@ -229,6 +248,14 @@ START_TEST(a_lock_that_is_in_use_is_respected)
     case 2: /* bound long ago, and still not served */
         add_other("allocating");
         lock_by(LONG_AGO, ",ml,other");
+        break;
+    case 3: /* by a clock that is a little ahead */
+        add_pod("other");
+        lock_in(NODE_LOCK_AHEAD_S - 60, ",ml,other");
+        break;
+    case 4: /* whoever is bound is waited for, whatever the time */
+        add_other("allocating");
+        lock_in(NODE_LOCK_AHEAD_S + 60, ",ml,other");
         break;
     }
     g_autofree char *text = world_bind(&world, "a", "n1");
@@ -283,8 +310,8 @@ int main(void)
     tcase_add_test(cases, a_node_that_changes_meanwhile_is_looked_at_again);
     tcase_add_test(cases, an_answer_that_is_lost_does_no_harm);
     tcase_add_test(cases, what_may_not_be_locked_is_not_bound);
-    tcase_add_loop_test(cases, a_lock_that_was_left_behind_is_taken_over, 0, 8);
-    tcase_add_loop_test(cases, a_lock_that_is_in_use_is_respected, 0, 3);
+    tcase_add_loop_test(cases, a_lock_that_was_left_behind_is_taken_over, 0, 10);
+    tcase_add_loop_test(cases, a_lock_that_is_in_use_is_respected, 0, 5);
     tcase_add_test(cases, bind_waits_for_the_lock);
     tcase_add_test(cases, other_dialects_need_none);
     suite_add_tcase(suite, cases);

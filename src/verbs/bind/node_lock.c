@@ -30,6 +30,17 @@ static struct holder read_holder(char **parts)
     return holder;
 }
 
+static bool is_ahead(const struct holder *holder)
+{
+    return holder->age_s < -NODE_LOCK_AHEAD_S;
+}
+
+/* Its time says nothing for it any more. */
+static bool is_old(const struct holder *holder)
+{
+    return holder->age_s >= NODE_LOCK_STALE_S || is_ahead(holder);
+}
+
 static char *make_value(const struct node_lock *lock)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
@@ -55,7 +66,7 @@ static bool is_left_behind(const struct node_lock *lock, struct json_arena *aren
     struct pod_view pod = {0};
 
     if (!*holder.name)
-        return holder.age_s >= NODE_LOCK_STALE_S;
+        return is_old(&holder);
     switch (lock->cluster->ops->get_pod(lock->cluster, arena, holder.ns, holder.name, until_ms,
                                         &pod, NULL)) {
     case OUTCOME_OK:
@@ -70,7 +81,7 @@ static bool is_left_behind(const struct node_lock *lock, struct json_arena *aren
     if (pod_view_is_terminal(&pod))
         return true;
     if (!pod_view_is_bound(&pod))
-        return holder.age_s >= NODE_LOCK_STALE_S;
+        return is_old(&holder);
     g_autoptr(allocation) held = lock->dialect->read_allocation(&pod, options, NULL);
     return !g_str_equal(pod.node_name, lock->node) || !held || !held->waiting;
 }
@@ -85,6 +96,17 @@ static enum outcome set(const struct node_lock *lock, const struct node_view *no
         .value = value,
     };
     return lock->cluster->ops->annotate_node(lock->cluster, &annotation, until_ms, error);
+}
+
+static void tell_taken(const struct node_lock *lock, const char *value)
+{
+    g_auto(GStrv) parts = g_strsplit(value, ",", 4);
+    const struct holder holder = read_holder(parts);
+
+    log_event(LOG_LEVEL_WARN,
+              is_ahead(&holder) ? "took over the lock of a node, whose time is ahead of this clock"
+                                : "took over the lock of a node",
+              LOG_TEXT("node", lock->node), LOG_TEXT("was", value), LOG_TEXT("pod", lock->name));
 }
 
 /* One look at the Node. OUTCOME_CONFLICT: the lock is another's, or the Node has changed meanwhile,
@@ -108,8 +130,7 @@ static enum outcome try(const struct node_lock *lock, int64_t until_ms, bool *re
         return OUTCOME_CONFLICT;
     }
     if (value)
-        log_event(LOG_LEVEL_WARN, "took over the lock of a node", LOG_TEXT("node", lock->node),
-                  LOG_TEXT("was", value), LOG_TEXT("pod", lock->name));
+        tell_taken(lock, value);
     g_autofree char *own = make_value(lock);
     const enum outcome written = set(lock, &node, own, until_ms, error);
     *ret_raced = written == OUTCOME_CONFLICT;

@@ -14,6 +14,9 @@
 #define NODE_LOCK_HELD "another pod of the node still waits for its GPU; try again"
 /* The API server ends requests after 60 s; what it has not bound by then it never will. */
 #define NODE_LOCK_STALE_S 90
+/* HAMi's own locks end after so long: whose time is as far ahead was set by a clock that is wrong, and would
+ * seem fresh until ours is there. */
+#define NODE_LOCK_AHEAD_S 300
 
 struct node_lock {
     struct cluster *cluster;
