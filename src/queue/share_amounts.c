@@ -84,6 +84,14 @@ int64_t share_kib(const struct node *node, const struct share *share)
     return divide_up(bytes, KIB);
 }
 
+/* Who asks for all the compute of a card in one dialect names memory beside it, has all of it, and is noted
+ * down with none. */
+static bool has_all_memory(const struct share *share, const struct dialect_words *words)
+{
+    return share->exclusive && share->memory.value == 0 && words->core &&
+           g_strcmp0(words->whole, words->core) == 0;
+}
+
 int64_t share_units(const struct node *node, const struct share *share,
                     const struct dialect *dialect, const char *key)
 {
@@ -96,7 +104,9 @@ int64_t share_units(const struct node *node, const struct share *share,
     if (g_strcmp0(words->memory, key) == 0)
         most = share->memory.kind == AMOUNT_NODE_UNITS
                    ? units(share->memory.value)
-                   : units(divide_up(memory_of(node, share), unit));
+                   : units(divide_up(has_all_memory(share, words) ? card_size(node, share)
+                                                                  : memory_of(node, share),
+                                     unit));
     if (g_strcmp0(words->percent, key) == 0)
         most = MAX(most, units(divide_up(memory_of(node, share) * 100, card_size(node, share))));
     if (g_strcmp0(words->core, key) == 0)

@@ -94,6 +94,23 @@ START_TEST(a_booking_counts_once)
 }
 END_TEST
 
+/* Whole cards of gpu-manager come with their memory, whatever their pod asks for; those of Volcano are
+ * asked for by a resource of their own. */
+START_TEST(the_memory_of_whole_cards_counts_where_it_is_named)
+{
+    const int64_t size = INT64_C(16) << 30;
+    struct node node = {.cards = (struct card[]){{.memory = size}}, .n_cards = 1};
+    const struct share whole = {.core = CORE_WHOLE, .exclusive = true};
+    const struct share part = {.memory = {size / 2, AMOUNT_BYTES}, .core = CORE_WHOLE / 2};
+    const struct dialect *tencent = dialect_find("tencent"), *volcano = dialect_find("volcano");
+
+    ck_assert_int_eq(share_units(&node, &whole, tencent, "tencent.com/vcuda-memory"), 64 * 1000);
+    ck_assert_int_eq(share_units(&node, &part, tencent, "tencent.com/vcuda-memory"), 32 * 1000);
+    ck_assert_int_eq(share_units(&node, &whole, tencent, "tencent.com/vcuda-core"), 100 * 1000);
+    ck_assert_int_eq(share_units(&node, &whole, volcano, "volcano.sh/gpu-memory"), 0);
+}
+END_TEST
+
 /* Seven sevenths are a card, to a limit of cards, and six are less. */
 START_TEST(what_fits_on_a_card_counts_as_a_card)
 {
@@ -424,6 +441,7 @@ int main(void)
 
     tcase_add_checked_fixture(counting, NULL, teardown);
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
+    tcase_add_test(counting, the_memory_of_whole_cards_counts_where_it_is_named);
     tcase_add_test(counting, what_fits_on_a_card_counts_as_a_card);
     tcase_add_test(counting, units_may_be_bytes);
     tcase_add_test(counting, a_limit_in_bytes_may_be_of_many_cards);
