@@ -21,6 +21,8 @@ static void wipe(GString *text)
     g_string_free(text, TRUE);
 }
 
+#define FORCE "Zm9yY2U=" /* "force", in Base64 */
+
 static char *decode(const char *keys, const char *rotate, GError **error)
 {
     gsize length = 0;
@@ -32,7 +34,9 @@ static char *decode(const char *keys, const char *rotate, GError **error)
                             "data.keys of the Secret is no text, or too long");
     else
         text = g_strdup_printf("%.*s%s", (int)length, bytes ? (const char *)bytes : "",
-                               rotate ? "\nrotate\n" : "");
+                               !rotate                      ? ""
+                               : g_str_equal(rotate, FORCE) ? "\nrotate force\n"
+                                                            : "\nrotate\n");
     if (bytes)
         explicit_bzero(bytes, length);
     g_free(bytes);

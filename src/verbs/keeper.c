@@ -128,9 +128,30 @@ static bool adopt(struct keyring *keyring, struct store *store)
     return true;
 }
 
-static bool rotate(struct keyring *keyring)
+/* There is no place for another key but that of the oldest one, with which pods are sealed, as far as is known. */
+static bool would_lose_key(const struct keyring *keyring, struct store *store)
 {
-    if (!keyring_wants_rotation(keyring) || !keyring_add(keyring, now_s()))
+    if (keyring_size(keyring) < KEYRING_KEYS_MAX || keyring_forces_rotation(keyring))
+        return false;
+    const char *oldest = keyring_id(keyring, 0);
+    const bool synced = store_is_synced(store);
+    store_lock(store);
+    const unsigned pods = sealing_count(store_sealing(store), oldest);
+    store_unlock(store);
+    if (synced && pods == 0)
+        return false;
+    log_event_limited(
+        LOG_LEVEL_ERROR,
+        "no other key for seals is made: pods are sealed with the oldest, and would count on every "
+        "card of their nodes without it; end them, or ask with 'rotate: force'",
+        LOG_TEXT("key", oldest), LOG_NUMBER("pods", pods));
+    return true;
+}
+
+static bool rotate(struct keyring *keyring, struct store *store)
+{
+    if (!keyring_wants_rotation(keyring) || would_lose_key(keyring, store) ||
+        !keyring_add(keyring, now_s()))
         return false;
     keyring_set_rotation(keyring, false);
     log_event(LOG_LEVEL_INFO, "another key for seals was made",
@@ -191,7 +212,7 @@ static void run(struct keeper *keeper, struct store *store, bool serves, GError 
     seals_set(keeper->seals, keyring_dup(keyring));
     if (!serves)
         return;
-    const bool adopted = adopt(keyring, store), rotated = rotate(keyring);
+    const bool adopted = adopt(keyring, store), rotated = rotate(keyring, store);
     const bool dropped = drop(keyring, store);
     /* Who was faster is read at the next look. */
     if ((adopted || rotated || dropped) && write_place(keeper, keyring, error) == OUTCOME_OK)

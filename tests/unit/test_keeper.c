@@ -233,6 +233,44 @@ START_TEST(a_key_goes_when_nothing_is_sealed_with_it)
 }
 END_TEST
 
+static void note_seal(const char *uid, const char *key)
+{
+    store_lock(world.store);
+    if (key)
+        sealing_note(store_sealing(world.store), uid, key, true);
+    else
+        sealing_forget(store_sealing(world.store), uid);
+    store_unlock(world.store);
+}
+
+/* Eight keys, and with each a pod is sealed that cannot be patched. */
+START_TEST(a_key_that_is_in_use_is_not_replaced)
+{
+    g_autoptr(GString) keys = g_string_new(KEY ADOPTED);
+
+    for (int i = 1; i < KEYRING_KEYS_MAX; i++)
+        g_string_append_printf(keys, "key 0000001%d %064d %d\n", i, i, 1000 + i);
+    put(keys->str);
+    begin();
+    world_sync(&world);
+    note_seal("uid-p", "0000000a");
+    for (int i = 1; i < KEYRING_KEYS_MAX; i++) {
+        g_autofree char *id = g_strdup_printf("0000001%d", i);
+        note_seal(id, id);
+    }
+    g_string_append(keys, _i == 1 ? "rotate force\n" : "rotate\n");
+    put(keys->str);
+    look(true);
+    ck_assert_int_eq(strstr(memory.text, "key 0000000a ") != NULL, _i == 0);
+    ck_assert_int_eq(strstr(memory.text, "rotate") != NULL, _i == 0);
+    if (_i == 1)
+        return;
+    note_seal("uid-p", NULL);
+    look(true);
+    ck_assert_ptr_null(strstr(memory.text, "rotate"));
+}
+END_TEST
+
 /* --- storages --------------------------------------------------------------------------------- */
 
 START_TEST(a_file_is_made_and_read_again)
@@ -320,6 +358,7 @@ int main(void)
     tcase_add_test(tests, the_date_is_written_when_all_are_sealed);
     tcase_add_test(tests, a_key_that_is_asked_for_is_made_once);
     tcase_add_test(tests, a_key_goes_when_nothing_is_sealed_with_it);
+    tcase_add_loop_test(tests, a_key_that_is_in_use_is_not_replaced, 0, 2);
     tcase_add_test(tests, a_file_is_made_and_read_again);
     tcase_add_test(tests, a_secret_is_filled_over_the_version_that_was_read);
     tcase_add_test(tests, a_secret_has_a_namespace_and_a_name);

@@ -50,6 +50,7 @@ static const char *const unreadable[] = {
     "adopted",
     "adopted soon",
     "rotate now",
+    "rotate force now",
     "secret",
 };
 

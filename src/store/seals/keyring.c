@@ -23,7 +23,7 @@ struct keyring {
     struct key keys[KEYRING_KEYS_MAX]; /* the oldest first */
     unsigned n;
     int64_t adopted_s;
-    bool rotate;
+    bool rotate, force;
 };
 
 struct keyring *keyring_new(void)
@@ -129,8 +129,10 @@ static bool read_line(struct keyring *keyring, const char *line)
         good = read_key(keyring, words);
     else if (g_strcmp0(words[0], "adopted") == 0)
         good = words[1] && !words[2] && read_time(words[1], &keyring->adopted_s);
-    else if (g_strcmp0(words[0], "rotate") == 0)
-        good = keyring->rotate = !words[1];
+    else if (g_strcmp0(words[0], "rotate") == 0) {
+        keyring->force |= g_strcmp0(words[1], "force") == 0 && !words[2];
+        good = keyring->rotate = !words[1] || keyring->force;
+    }
     for (char **word = words; *word; word++)
         explicit_bzero(*word, strlen(*word));
     return good;
@@ -150,10 +152,11 @@ struct keyring *keyring_parse(const char *text, GError **error)
     for (char **line = lines; *line; line++)
         explicit_bzero(*line, strlen(*line));
     if (!good) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "line %u of the keys of seals cannot be read; expected 'key ID HEX TIME', "
-                    "'adopted TIME' or 'rotate', and at most %d keys of different ids",
-                    number, KEYRING_KEYS_MAX);
+        g_set_error(
+            error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+            "line %u of the keys of seals cannot be read; expected 'key ID HEX TIME', "
+            "'adopted TIME', 'rotate' or 'rotate force', and at most %d keys of different ids",
+            number, KEYRING_KEYS_MAX);
         return NULL;
     }
     qsort(keyring->keys, keyring->n, sizeof *keyring->keys, compare_keys);
@@ -176,7 +179,7 @@ char *keyring_format(const struct keyring *keyring)
     if (keyring->adopted_s > 0)
         g_string_append_printf(text, "adopted %" G_GINT64_FORMAT "\n", keyring->adopted_s);
     if (keyring->rotate)
-        g_string_append(text, "rotate\n");
+        g_string_append(text, keyring->force ? "rotate force\n" : "rotate\n");
     return g_string_free(text, FALSE);
 }
 
@@ -255,8 +258,14 @@ bool keyring_wants_rotation(const struct keyring *keyring)
     return keyring->rotate;
 }
 
+bool keyring_forces_rotation(const struct keyring *keyring)
+{
+    return keyring->force;
+}
+
 void keyring_set_rotation(struct keyring *keyring, bool wanted)
 {
+    keyring->force &= wanted;
     keyring->rotate = wanted;
 }
 

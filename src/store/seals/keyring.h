@@ -6,6 +6,7 @@
  *   key ID HEX SINCE     an id of 8 and a key of 64 hexadecimal digits, Unix time
  *   adopted TIME         pods that had no seal until then have got one, as they were
  *   rotate               somebody wants a new key
+ *   rotate force         also in place of one with which pods are sealed
  *
  * All keys verify. The newest one signs, but not before everybody who verifies has had
  * KEYRING_SETTLE_S to read it; the oldest one, until any is as old as that. No I/O, no clock.
@@ -46,6 +47,8 @@ unsigned keyring_drop(struct keyring *keyring, const char *const *ids, int64_t n
 int64_t keyring_adopted(const struct keyring *keyring);
 void keyring_set_adopted(struct keyring *keyring, int64_t now_s);
 bool keyring_wants_rotation(const struct keyring *keyring);
+/* Whatever is lost. */
+bool keyring_forces_rotation(const struct keyring *keyring);
 void keyring_set_rotation(struct keyring *keyring, bool wanted);
 
 /* The id of the key that signs; NULL: there is none. Borrows. */
