@@ -591,6 +591,34 @@ class Service(unittest.IsolatedAsyncioTestCase):
             self.tell_to_stop("data", lambda each: each["data"].update({"max-moves": "1", "window": "00:00-24:00"})),
             self.tell_to_stop("gone", None))
 
+    async def change_while_down(self, order, change, phase):
+        """After a crash in the middle of a step, and a change of the order before anybody is there again."""
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.delay = 3
+            cluster.order(**order)
+            async with serving(cluster) as program:
+                await cluster.until(lambda: cluster.moves, "the first eviction")
+                program.kill()
+            cluster.api.change("configmaps", ("default", "plan"), change)
+            async with serving(cluster):
+                await cluster.until(lambda: (cluster.status()["phase"], cluster.status()["moved"]) == phase,
+                                    cluster.status)
+            step = cluster.status()["steps"][0]
+            self.assertEqual((step["name"], step["outcome"]), (cluster.moves[0], "failed"), step)
+            self.assertIn("while nobody was at it", step["why"])
+            return cluster.status()
+
+    async def test_it_is_changed_while_nobody_is_at_it(self):
+        """Another order begins, also one that goes on for ever; one that is to stop has no step under way."""
+        await asyncio.gather(
+            self.change_while_down({"waiting": "0s", "max_per_hour": "9"},
+                                   lambda each: each["data"].update({"max-per-hour": "8"}), ("waiting", 1)),
+            self.change_while_down({"pod": "test/big"},
+                                   lambda each: each["data"].update({"max-moves": "7"}), ("done", 1)),
+            self.change_while_down({"pod": "test/big"},
+                                   lambda each: each["metadata"]["labels"].update({PLAN: "stop"}), ("stopped", 0)))
+
     async def test_an_audit_finds_something_meanwhile(self):
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)

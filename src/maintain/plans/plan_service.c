@@ -200,6 +200,7 @@ static void begin_anew(struct entry *entry)
     if (entry->status) {
         step_log_free(status->log);
         status->log = g_steal_pointer(&entry->status->log);
+        step_log_end(status->log, EXECUTOR_FAILED, "its order was changed while nobody was at it");
         step_log_disown(status->log);
         plan_status_free(entry->status);
     }
@@ -291,6 +292,8 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
     if (!is_open(entry))
         return false;
     if (!entry->order->wanted) {
+        step_log_end(entry->status->log, EXECUTOR_FAILED,
+                     "its plan was stopped while nobody was at it");
         set_phase(&args, PLAN_PHASE_STOPPED,
                   "its label does not say '" PLAN_ORDER_RUN "' any more");
         return false;
