@@ -30,6 +30,7 @@ struct write {
     struct api_client *client;
     const char *node, *by;
     const struct plan_mark *mark; /* NULL: nothing of ours is to be there, or that is over */
+    bool again;                   /* of a node that has gone nothing has to be kept any more */
 };
 
 static enum outcome read_node(const struct write *write, const char *path, struct json_arena *arena,
@@ -93,7 +94,7 @@ static enum outcome try_write(const struct write *write, const char *path, GErro
     struct node_view node;
     const enum outcome outcome = read_node(write, path, arena, &node, error);
 
-    if (outcome == OUTCOME_NOT_FOUND && !write->mark) {
+    if (outcome == OUTCOME_NOT_FOUND && (!write->mark || write->again)) {
         g_clear_error(error);
         return OUTCOME_OK;
     }
@@ -134,12 +135,13 @@ bool keeping_clean(struct api_client *client, const char *node, GError **error)
 /* --- all of them ------------------------------------------------------------------------------ */
 
 static bool write_mark(const struct keeping *keeping, const char *node,
-                       const struct plan_mark *mark, GError **error)
+                       const struct plan_mark *mark, bool again, GError **error)
 {
     return write_node(&(struct write){.client = keeping->options.client,
                                       .node = node,
                                       .by = keeping->options.by,
-                                      .mark = mark},
+                                      .mark = mark,
+                                      .again = again},
                       error);
 }
 
@@ -157,18 +159,23 @@ static void set_until(struct plan_mark *mark)
         ((struct kept_room *)mark->rooms->pdata[i])->until_ns = mark->until_ns;
 }
 
-/* Under the lock. All of them, with a new time. */
-static bool write_all(struct keeping *keeping, GError **error)
+/* Under the lock. All of them, with a new time: one that cannot be written keeps no other from it. False, with the
+ * first error. */
+static bool write_all(struct keeping *keeping, bool again, GError **error)
 {
     const int64_t begun_ms = clock_ms();
     GHashTableIter iter;
     gpointer node, mark;
+    GError *first = NULL;
 
     g_hash_table_iter_init(&iter, keeping->marks);
     while (g_hash_table_iter_next(&iter, &node, &mark)) {
         set_until(mark);
-        if (!write_mark(keeping, node, mark, error))
-            return false;
+        write_mark(keeping, node, mark, again, first ? NULL : &first);
+    }
+    if (first) {
+        g_propagate_error(error, first);
+        return false;
     }
     keeping->renewed_ms = begun_ms;
     return true;
@@ -179,7 +186,7 @@ static void erase(struct keeping *keeping, const char *node)
 {
     g_autoptr(GError) failure = NULL;
 
-    if (!write_mark(keeping, node, NULL, &failure))
+    if (!write_mark(keeping, node, NULL, true, &failure))
         complain_of(keeping, "what is kept ends by itself in two minutes", failure);
 }
 
@@ -193,7 +200,7 @@ static void *renew(void *data)
         g_autoptr(GError) failure = NULL;
         if (g_cond_wait_until(&keeping->wake, &keeping->lock, next_us))
             continue;
-        if (!keeping->ended && !write_all(keeping, &failure))
+        if (!keeping->ended && !write_all(keeping, true, &failure))
             complain_of(keeping, "what is kept cannot be renewed", failure);
         next_us = g_get_monotonic_time() + KEEPING_RENEW_MS * 1000;
     }
@@ -296,7 +303,7 @@ bool keeping_set(struct keeping *keeping, const char *doing, const struct keepin
             if (!g_hash_table_contains(keeping->marks, node))
                 erase(keeping, node);
         }
-        ok = write_all(keeping, error);
+        ok = write_all(keeping, false, error);
     }
     g_mutex_unlock(&keeping->lock);
     return ok;
@@ -327,7 +334,7 @@ bool keeping_narrow(struct keeping *keeping, GError **error)
         g_hash_table_iter_remove(&iter);
     }
     if (!keeping->ended)
-        ok = write_all(keeping, error);
+        ok = write_all(keeping, true, error);
     g_mutex_unlock(&keeping->lock);
     return ok;
 }
