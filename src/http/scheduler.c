@@ -17,12 +17,12 @@
 
 #define JSON "application/json"
 
-/* A replica that stands by lets go of its caller, whose next connection may lead to the one that
- * serves: a Service chooses per connection, and kube-scheduler would keep this one as long as it
- * calls. */
+/* A replica that stands by, or turns binds away, lets go of its caller, whose next connection may lead to
+ * the one that serves: a Service chooses per connection, and kube-scheduler would keep this one as long as
+ * it calls. */
 static void close_unless_serving(const struct extender *extender, struct http_response *response)
 {
-    if (leadership_term(extender->leadership) == 0)
+    if (leadership_term(extender->leadership) == 0 || g_atomic_int_get(&extender->draining))
         http_response_add_header(response, MHD_HTTP_HEADER_CONNECTION, g_strdup("close"));
 }
 

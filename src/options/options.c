@@ -260,7 +260,8 @@ const struct option options[] = {
     {"pod-name", TEXT(pod_name, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
      .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "
              "label gpuledger.io/holder=true, for a Service to select. Needs the verb patch on "
-             "pods. Without it the Service has to go by readiness alone."},
+             "pods. Without it the Service has to go by readiness alone. A single replica, without a "
+             "Lease, knows by it whether its successor is there: from then on it binds nothing."},
 
     {"audit-interval", DURATION(audit_interval_ms, "5m", 0, 24 * 60 * MINUTE_MS),
      IN(RUNNING, COMMAND_SERVE),

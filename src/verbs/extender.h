@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "store/store.h"
 #include "verbs/bind/waiters.h"
+#include "verbs/succession.h"
 #include "verbs/wake.h"
 
 /* How prioritize marks nodes, from 0 to RANKING_SCORE_MAX. */
@@ -37,7 +38,8 @@ struct extender {
     bool admits;             /* POST /admission/mig is served, see verbs/admission.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     struct waiters waiters;  /* binds that wait; `max` is set before the first one */
-    gint leaving;            /* atomic: not ready any more, which is all that this says */
+    struct succession *succession; /* NULL: a Lease tells, or nobody can follow */
+    gint leaving;            /* atomic: not ready any more; another process may follow already */
     gint draining;           /* atomic: new binds are turned away */
 };
 

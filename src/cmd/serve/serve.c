@@ -17,6 +17,7 @@
 #include "cmd/keys.h"
 #include "cmd/serve/housekeeping.h"
 #include "cmd/serve/replica.h"
+#include "cmd/serve/successor.h"
 #include "simulate/chooser.h"
 #include "policy/policy_choice.h"
 #include "options/choices.h"
@@ -46,8 +47,10 @@ struct serve {
     struct store *store;
     struct recorder *recorder; /* NULL: nothing is recorded */
     struct backend *backend;
-    struct keys *keys;       /* NULL: nothing is sealed */
-    struct replica *replica; /* NULL: the only one */
+    struct keys *keys;             /* NULL: nothing is sealed */
+    struct replica *replica;       /* NULL: the only one */
+    struct succession *succession; /* of the only one; NULL: it is no pod's */
+    struct api_client *asking;     /* its own */
     struct extender extender;
     struct auditor *auditor;
     struct chooser *chooser;
@@ -370,6 +373,17 @@ static bool start_reclaimer(struct serve *serve, GError **error)
     return reclaimer_start(serve->reclaimer, error);
 }
 
+static bool open_succession(struct serve *serve, const struct config *config, GError **error)
+{
+    if (!*config->pod_name || *config->snapshot)
+        return true;
+    serve->asking = backend_new_client(serve->backend, error);
+    if (serve->asking)
+        serve->succession =
+            successor_new(serve->asking, config->lease_namespace, config->pod_name, error);
+    return serve->succession;
+}
+
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
@@ -386,12 +400,15 @@ static bool open_all(struct serve *serve, GError **error)
         serve->replica = replica_start(config, serve->store, serve->backend, error);
         if (!serve->replica)
             return false;
+    } else if (!open_succession(serve, config, error)) {
+        return false;
     }
     serve->extender = (struct extender){
         .store = serve->store,
         .cluster = backend_cluster(serve->backend),
         .leadership = replica_leadership(serve->replica),
         .journal = replica_journal(serve->replica),
+        .succession = serve->succession,
         .shape = (enum prioritize_shape)config->prioritize,
         .admits = config->admission,
         .bind_timeout_ms = config->bind_timeout_ms,
@@ -436,6 +453,9 @@ static void close_all(struct serve *serve)
     auditor_free(serve->auditor);
     chooser_free(serve->chooser);
     replica_free(serve->replica);
+    successor_free(serve->succession);
+    if (serve->asking)
+        api_client_free(serve->asking);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
     denials_free(serve->extender.denials);
@@ -468,7 +488,8 @@ static void hand_over(struct serve *serve)
 
 /* Whoever calls through a Service has been sent here until a moment ago, and is still: a process that
  * has gone takes the pod's address along, and a connection to it neither comes about nor fails. So
- * readiness fails, and calls are answered as before until nobody is sent here any more. A terminal's
+ * readiness fails, and calls are answered as before until nobody is sent here any more, but that without a
+ * Lease no Binding is sent once a successor is there. A terminal's
  * SIGINT waits for no Service. Ended by another signal, see stop_waiting_for_signals. */
 static void linger(struct serve *serve, const struct config *config, int signal_number)
 {

@@ -15,7 +15,6 @@
 #include <gpuledger/error.h>
 #include <string.h>
 
-#define DRAINING "gpuledger is shutting down; try again"
 #define UNKNOWN_PODS "too many binds of pods that are not known here; try again"
 #define EARLY_MEMBER "the pod is of a group, and the watch has not shown it yet; try again"
 #define CROWDED "too many binds wait already; try again"
@@ -165,7 +164,7 @@ static bool check_patience(struct bind *bind, GError **error)
     if (!bind->extender->leadership)
         return true;
     if (g_atomic_int_get(&bind->extender->draining))
-        return attempt_fail(&bind->attempt, BIND_RESULT_NOT_READY, error, DRAINING);
+        return attempt_fail(&bind->attempt, BIND_RESULT_NOT_READY, error, BIND_DRAINING);
     return bind_check_term(bind, error);
 }
 
@@ -372,7 +371,7 @@ static bool read_call(struct bind *bind, struct bind_args *args, const char *bod
     }
     bind->attempt.result = BIND_RESULT_NOT_READY;
     if (g_atomic_int_get(&bind->extender->draining)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, DRAINING);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, BIND_DRAINING);
         return false;
     }
     /* Before anything is looked up: what the ledger says counts for this term only. */

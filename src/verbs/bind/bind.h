@@ -7,6 +7,8 @@
 #include "verbs/extender.h"
 #include "wire/extender.h"
 
+#define BIND_DRAINING "gpuledger is shutting down; try again"
+
 struct bind {
     struct extender *extender;
     struct json_arena *arena;

@@ -129,11 +129,25 @@ bool bind_check_term(struct bind *bind, GError **error)
     return false;
 }
 
+/* From the first answer that somebody else may be at work in this one's place, all binds are turned away. */
+static bool check_succession(struct bind *bind, GError **error)
+{
+    struct extender *extender = bind->extender;
+
+    if (!extender->succession || !g_atomic_int_get(&extender->leaving) ||
+        !extender->succession->may_have_come(extender->succession, bind->deadline_ms))
+        return true;
+    g_atomic_int_set(&extender->draining, 1);
+    bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+    g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, BIND_DRAINING);
+    return false;
+}
+
 bool bind_send(struct bind *bind, GError **error)
 {
     for (;;) {
         g_autoptr(GError) failure = NULL;
-        if (!bind_check_term(bind, error))
+        if (!bind_check_term(bind, error) || !check_succession(bind, error))
             return false;
         enum outcome outcome = call_bind(bind, &failure);
 
