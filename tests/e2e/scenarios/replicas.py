@@ -522,3 +522,52 @@ def scenario_replicas_unfenced(tap):
             with contextlib.suppress(TimeoutError):
                 wait_for(lambda: truth.broken, CANARY_S)
         tap.ok(truth.broken, f"a card was given twice ({load.bound} pods bound)")
+
+
+def bind_both(old, new, pods, node):
+    """At the same moment; what each says."""
+    says = {}
+    threads = [
+        threading.Thread(target=lambda replica=replica, pod=pod: says.update({replica: replica.bind(pod, node)}))
+        for replica, pod in zip((old, new), pods)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return says[old], says[new]
+
+
+def scenario_replicas_successor(tap):
+    """Without a Lease: a single replica's pod ends while the next one is there already."""
+    own = [f"--lease-namespace={SYSTEM}", "--wake=false"]
+    with contextlib.ExitStack() as stack:
+        world = stack.enter_context(World(tap, played=False))
+        auditor = Auditor(world.client)
+        for number in range(12):
+            world.node(f"n{number}", [100])
+            auditor.set_cards(f"n{number}", [100])
+        truth = stack.enter_context(auditor)
+        pods = [(make_pod(world, f"a{number}", 60), make_pod(world, f"b{number}", 61)) for number in range(12)]
+        labels = {"app.kubernetes.io/name": "gpuledger"}
+
+        def run(name, *options):
+            pod = pod_object(name, namespace=SYSTEM, scheduler="nobody")
+            pod["metadata"]["labels"] = labels
+            world.client.create(pod)
+            options = [f"--pod-name={name}", *own, *options]
+            replica = stack.enter_context(Replica(world, name, elect=False, options=options))
+            wait_for(replica.is_ready, PATIENCE_S)
+            return replica
+
+        old = run("gpuledger-0", "--shutdown-delay=60s")
+        os.kill(old.process.pid(), signal.SIGTERM)
+        wait_for(lambda: not old.is_ready(), PATIENCE_S)
+        said = [old.bind(pods[number][0], f"n{number}") for number in range(2)]
+        tap.equal(said, ["", ""], "who leaves binds on while nobody follows")
+        new = run("gpuledger-1")
+        answers = [bind_both(old, new, pods[number], f"n{number}") for number in range(2, 12)]
+        tap.equal({answer[0] for answer in answers}, {"gpuledger is shutting down; try again"},
+                  "and not once its successor is there")
+        tap.equal({answer[1] for answer in answers}, {""}, "which binds")
+        tap.ok(not truth.broken, "no card is given twice", "\n".join(truth.broken))
