@@ -21,7 +21,7 @@ BLOCK = re.compile(r"^```sh(?: (\w+))?\n(.*?)^```$", re.S | re.M)
 OURS = re.compile(r"^(gpuledger|curl) ", re.M)
 # What a block needs, by its words; one of this tree needs nothing.
 NEEDS = {
-    "cluster": re.compile(r"\b(kubectl|docker|kind)\b|gpuledger ((un)?cordon|plan|migrate|switch)\b|https://|--kubeconfig|/var/lib/"),
+    "cluster": re.compile(r"\b(kubectl|docker|helm|kind)\b|gpuledger ((un)?cordon|plan|migrate|switch)\b|https://|--kubeconfig|/var/lib/"),
     "trace": re.compile(r"\bopenb_"),
 }
 PORTS = {"39999": "scheduler", "39998": "operations"}
