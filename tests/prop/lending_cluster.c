@@ -157,14 +157,26 @@ int64_t lending_promised(int space)
     return sum;
 }
 
-static void judge_claims(int node)
+static bool is_among(const struct room_claim *claim, const GPtrArray *claims)
 {
+    for (guint i = 0; i < claims->len; i++) {
+        const struct room_claim *one = claims->pdata[i];
+        if (g_str_equal(one->uid, claim->uid) && one->since_s == claim->since_s)
+            return true;
+    }
+    return false;
+}
+
+/* Those that are new. Who claims after another may be surer of it, and take of what that was promised. */
+static void judge_claims(int node, const char *before)
+{
+    g_autoptr(GPtrArray) known = claims_decode(before, NULL);
     g_autoptr(GPtrArray) fresh = claims_decode(lending.notes[node].text, NULL);
 
     for (guint i = 0; fresh && i < fresh->len; i++) {
         const struct room_claim *claim = fresh->pdata[i];
         const struct lending_pod *pod = find(claim->uid);
-        if (pod && pod->stage == STAGE_WAITS &&
+        if (pod && pod->stage == STAGE_WAITS && !is_among(claim, known) &&
             claim->since_s == lending.moment.now_ns / 1000000000)
             lending.judge->claim(pod);
     }
@@ -199,11 +211,11 @@ static enum outcome annotate_node(struct cluster *cluster, const struct node_ann
         g_set_error(error, g_quark_from_static_string("test"), 0, "the Node has changed");
         return OUTCOME_CONFLICT;
     }
-    g_free(lending.notes[node].text);
+    g_autofree char *before = lending.notes[node].text;
     lending.notes[node].text = g_strdup(annotation->value);
     lending.notes[node].version++;
     if (!lending.chaos) /* else a watch is late, or another replica's claim has not been seen */
-        judge_claims(node);
+        judge_claims(node, before);
     if (!lending.chaos || chance_percent(80))
         tell_node(node); /* else the watch is late */
     return OUTCOME_OK;
