@@ -44,6 +44,7 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->halves = g_ptr_array_new();
     gangs->wanting = g_ptr_array_new();
     gangs->rooms = g_ptr_array_new();
+    gangs->waiting = g_ptr_array_new();
     gangs->rests = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return gangs;
 }
@@ -56,6 +57,7 @@ void gangs_free(struct gangs *gangs)
     g_ptr_array_unref(gangs->halves);
     g_ptr_array_unref(gangs->wanting);
     g_ptr_array_unref(gangs->rooms);
+    g_ptr_array_unref(gangs->waiting);
     g_hash_table_unref(gangs->rests);
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
@@ -321,8 +323,10 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     gang->n[KNOWN]--;
     g_hash_table_remove(gangs->by_uid, uid);
     g_ptr_array_remove(gang->members, member);
-    if (gang->members->len < MAX(gang->min, 1))
+    if (gang->members->len < MAX(gang->min, 1)) {
         gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
+        gang_set_waiting(gangs, gang, false);
+    }
     if (said > 0 && (said == gang->min || said == gang->says_least))
         gang_heed_pods(gangs, gang);
     if (gang->members->len == 0) { /* the next pods of its object begin anew */
@@ -417,6 +421,7 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms)
 {
     bool any = gangs_end_rests(gangs, now_ms);
 
+    any |= gangs_expire_turns(gangs, now_ms);
     any |= gangs_expire_rooms(gangs, now_ms);
     gangs_time_halves(gangs, now_ms);
     for (guint i = gangs->unseen->len; i > 0; i--) {

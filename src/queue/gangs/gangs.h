@@ -8,7 +8,7 @@
  * Places are held for GANG_ASKED_MS after a member was last asked about, and until the group's deadline at
  * most, or until its object says that it has failed. On the deadline all go that are not booked, and the
  * group waits before it gets others, for longer each time. One group that is not whole has places in a
- * pool of cards.
+ * pool of cards; namespaces that keep others waiting for long take turns.
  *
  * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
  * So are those of a group of which some are bound and too few are left, since what it lacks has ended. Of
@@ -92,7 +92,7 @@ enum gang_answer {
     GANG_UNKNOWN, /* nobody says how many members the group needs */
     GANG_FEW,     /* fewer members are known than that */
     GANG_NO_ROOM, /* fewer fit than it needs */
-    GANG_BUSY,    /* another group has places in the pool */
+    GANG_BUSY,    /* another group has places in the pool, or comes first */
     GANG_BACKOFF, /* it has let its deadline pass */
     GANG_CAPPED,  /* its namespace has too many places */
     GANG_SPENT,   /* it takes too long to look for places, or has lately for its namespace */

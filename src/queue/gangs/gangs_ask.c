@@ -2,16 +2,6 @@
 /* Whether a group may come, asked by filter for one of its pods: all get places, or none. */
 #include "queue/gangs/gangs_state.h"
 
-static bool is_busy(const struct gangs *gangs, const struct gang *asking, const char *pool)
-{
-    for (guint i = 0; i < gangs->holding->len; i++) {
-        const struct gang *gang = g_ptr_array_index(gangs->holding, i);
-        if (gang != asking && !gang->whole && gang->pool == pool)
-            return true;
-    }
-    return false;
-}
-
 static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang, const char *pool,
                               int64_t now_ms)
 {
@@ -21,7 +11,7 @@ static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang
         return GANG_BACKOFF;
     if (gang->members->len < gang->min)
         return gang->min > GANG_MEMBERS_MAX ? GANG_CAPPED : GANG_FEW;
-    if (is_busy(gangs, gang, pool))
+    if (gang_must_wait(gangs, gang, pool))
         return GANG_BUSY;
     return gang_tenant_of(gangs, gang->ns)->n_places + gang->n[KNOWN] > GANGS_PLACES_MAX
                ? GANG_CAPPED
@@ -125,6 +115,9 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
         return GANG_YES;
     }
     answer = judge(gangs, gang, ask->pool, ask->now_ms);
+    if (answer == GANG_BUSY && gang_places(gang) == 0)
+        gang->pool = ask->pool;
+    gang_set_waiting(gangs, gang, answer == GANG_BUSY);
     gang_note_asked(gangs, gang, ask->now_ms);
     if (answer != GANG_YES && answer != GANG_BUSY)
         gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
@@ -151,8 +144,10 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
     if (answer != GANG_YES)
         return answer;
     gang_want_nothing(gangs, gang, GANG_ROOM_CAME);
-    if (gang->deadline_ms == 0)
+    if (gang->deadline_ms == 0) {
         gang->deadline_ms = ask->now_ms + gang->timeout_ms;
+        gang->held_ms = ask->now_ms;
+    }
     return member->stage == KNOWN ? GANG_NO_ROOM : GANG_YES;
 }
 

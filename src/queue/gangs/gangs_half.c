@@ -80,6 +80,7 @@ void gang_note_whole(struct gangs *gangs, struct gang *gang)
     gang->backoff_ms = 0;
     gang_rest(gangs, gang, 0);
     gang_want_nothing(gangs, gang, GANG_ROOM_CAME);
+    gang_set_waiting(gangs, gang, false);
     gangs->news = true; /* another may have its places now */
 }
 

@@ -39,6 +39,9 @@ struct gang {
     int64_t wanted_ms;      /* when it was asked about last while that was so */
     int64_t room_again_ms;  /* it gets none before */
     uint32_t vain;          /* how often it had some, or there was none, in vain */
+    int64_t held_ms;        /* when it last got places for as many as it needs */
+    bool waiting;           /* it was told last that another group has places */
+    int64_t turn_ms;        /* since when it might have had them if it had been asked about; or 0 */
     uint32_t n[GANG_STAGES];
     GPtrArray *members; /* in the order in which they came */
 };
@@ -66,8 +69,10 @@ struct gangs {
     GPtrArray *halves;             /* gangs that are half, or on their way to be whole */
     GPtrArray *wanting;            /* gangs that find no room */
     GPtrArray *rooms;              /* gangs for which it is kept */
-    GHashTable
-        *rests; /* "pool/NAME", "namespace/NAME" -> until when none is kept there: int64_t * */
+    GPtrArray *waiting;            /* gangs that wait for their turn */
+    /* "pool/NAME", "namespace/NAME" -> until when no room is kept there; "slow/NAMESPACE" -> see
+     * gangs_turns.c: int64_t * */
+    GHashTable *rests;
     uint64_t room_ends[GANG_ROOM_N];
     bool news;
 };
@@ -140,6 +145,13 @@ struct gang_row gang_row(const struct gang *gang);
 void gang_back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms);
 bool gangs_end_rests(struct gangs *gangs, int64_t now_ms);
 
+/* Some other group that is not whole has places in the pool, or should have them first. */
+bool gang_must_wait(const struct gangs *gangs, const struct gang *asking, const char *pool);
+/* It was told so, or something else. */
+void gang_set_waiting(struct gangs *gangs, struct gang *gang, bool waiting);
+/* Before places lapse. Returns whether anything has changed. */
+bool gangs_expire_turns(struct gangs *gangs, int64_t now_ms);
+
 /* It was asked about. */
 void gang_note_asked(struct gangs *gangs, struct gang *gang, int64_t now_ms);
 /* It found no room. Returns what it took to look for some. */
@@ -159,7 +171,7 @@ void gang_copy_room(struct gangs *gangs, struct gang *gang, const struct gang *f
 void gang_encode_room(struct json_writer *writer, const struct gang *gang);
 bool gang_decode_room(struct gangs *gangs, struct gang *gang, struct json_arena *arena,
                       const cJSON *object, GError **error);
-/* "pool/NAME", "namespace/NAME" -> until when, as gangs.rests. */
+/* As gangs.rests. */
 void gangs_encode_room_rests(struct json_writer *writer, GHashTable *rests);
 bool gangs_decode_room_rests(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
                              GError **error);

@@ -179,7 +179,8 @@ void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
 struct group_object {
     const char *ns, *name, *pool;
     int64_t min, last_min, says_least, timeout, asked, tried_at, deadline, backoff, again, fit;
-    bool native, tried, whole, recalled;
+    int64_t held_since, turn;
+    bool native, tried, whole, recalled, waiting;
     const cJSON *members;
 };
 #define GROUP(KIND, member, path) JSON_FIELD_##KIND(struct group_object, member, path, 0)
@@ -201,6 +202,9 @@ static const struct json_field group_fields[] = {
     GROUP(INT64, fit, "fit"),
     GROUP(BOOL, whole, "whole"),
     GROUP(BOOL, recalled, "recalled"),
+    GROUP(INT64, held_since, "heldSince"),
+    GROUP(BOOL, waiting, "waiting"),
+    GROUP(INT64, turn, "turn"),
     GROUP(ARRAY, members, "members"),
     JSON_FIELD_END,
 };
@@ -326,6 +330,9 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang->fit = (uint32_t)said.fit;
         gang->whole = said.whole;
         gang->recalled = said.recalled;
+        gang->held_ms = said.held_since;
+        gang_set_waiting(gangs, gang, said.waiting);
+        gang->turn_ms = said.turn;
         if (!gang_decode_room(gangs, gang, arena, item, error))
             return false;
         gang_note_half(gangs, gang);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose turn it is, where one group that is not whole has places at a time. A namespace whose group kept
+ * others waiting for long, which its pods' authors can make it do, gives way to the groups of namespaces
+ * that have done so less lately: or it might have the pool for itself, one of its groups after the other.
+ */
+#include "queue/gangs/gangs_state.h"
+
+#define SWIFT_MS 5000    /* in which groups come that come at all */
+#define TURN_MS 20000    /* in which kube-scheduler asks about a pod that it is told of */
+#define SLOW_MS 86400000 /* "slow/NAMESPACE" of gangs.rests is so long after it was slow last */
+
+static char *slow_key(const char *ns)
+{
+    return g_strdup_printf("slow/%s", ns);
+}
+
+static int64_t slow_until(const struct gangs *gangs, const char *ns)
+{
+    g_autofree char *key = slow_key(ns);
+    const int64_t *until_ms = g_hash_table_lookup(gangs->rests, key);
+
+    return until_ms ? *until_ms : 0;
+}
+
+/* Returns whether that is news: each time is told to a record. */
+static bool note_slow(struct gangs *gangs, const char *ns, int64_t now_ms)
+{
+    const int64_t until_ms = now_ms + SLOW_MS;
+
+    if (until_ms - slow_until(gangs, ns) < SWIFT_MS)
+        return false;
+    g_hash_table_replace(gangs->rests, slow_key(ns), g_memdup2(&until_ms, sizeof until_ms));
+    return true;
+}
+
+static bool is_taken(const struct gangs *gangs, const struct gang *asking, const char *pool)
+{
+    for (guint i = 0; i < gangs->holding->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->holding, i);
+        if (gang != asking && !gang->whole && gang->pool == pool)
+            return true;
+    }
+    return false;
+}
+
+static bool gives_way(const struct gangs *gangs, const struct gang *asking, const char *pool)
+{
+    if (gangs->waiting->len == 0 || gang_places(asking) > 0)
+        return false;
+    const int64_t slow_ms = slow_until(gangs, asking->ns);
+    for (guint i = 0; slow_ms > 0 && i < gangs->waiting->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->waiting, i);
+        if (gang->pool == pool && slow_until(gangs, gang->ns) < slow_ms)
+            return true;
+    }
+    return false;
+}
+
+bool gang_must_wait(const struct gangs *gangs, const struct gang *asking, const char *pool)
+{
+    return is_taken(gangs, asking, pool) || gives_way(gangs, asking, pool);
+}
+
+void gang_set_waiting(struct gangs *gangs, struct gang *gang, bool waiting)
+{
+    if (waiting && !gang->waiting)
+        g_ptr_array_add(gangs->waiting, gang);
+    if (!waiting && gang->waiting) {
+        g_ptr_array_remove_fast(gangs->waiting, gang);
+        gangs->news = true; /* others may come before it */
+    }
+    gang->waiting = waiting;
+    gang->turn_ms = 0;
+}
+
+/* Who does not come when it may has had its turn. Returns whether anything has changed. */
+static bool expire_turn(struct gangs *gangs, struct gang *gang, int64_t now_ms)
+{
+    const int64_t before_ms = gang->turn_ms;
+
+    if (gang_must_wait(gangs, gang, gang->pool)) {
+        gang->turn_ms = 0;
+    } else if (gang->turn_ms == 0) {
+        gang->turn_ms = MAX(now_ms, 1);
+    } else if (now_ms - gang->turn_ms >= TURN_MS) {
+        note_slow(gangs, gang->ns, now_ms);
+        gang_set_waiting(gangs, gang, false);
+    }
+    return gang->turn_ms != before_ms;
+}
+
+bool gangs_expire_turns(struct gangs *gangs, int64_t now_ms)
+{
+    bool any = false;
+
+    for (guint i = 0; i < gangs->holding->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->holding, i);
+        const bool late = gang->deadline_ms != 0 && now_ms >= gang->deadline_ms;
+        if (!gang->whole && gang->held_ms != 0 && (late || now_ms - gang->held_ms >= SWIFT_MS))
+            any |= note_slow(gangs, gang->ns, now_ms);
+    }
+    for (guint i = gangs->waiting->len; i > 0; i--) {
+        struct gang *gang = g_ptr_array_index(gangs->waiting, i - 1);
+        gang_change(gangs, gang);
+        any |= expire_turn(gangs, gang, now_ms);
+    }
+    return any;
+}
