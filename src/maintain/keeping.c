@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "maintain/keeping.h"
 
+#include "base/worker.h"
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "wire/kubernetes.h"
 
 #define CALL_MS 10000
 #define TRIES_MAX 5
+#define RENEWAL_FAILED "what is kept cannot be renewed"
 
 struct keeping {
     struct keeping_options options;
-    GMutex lock; /* of what follows, also while it is written */
-    GCond wake;
-    GHashTable *marks; /* node -> struct plan_mark */
+    struct worker renewer; /* its lock is that of what follows, also while it is written */
+    GHashTable *marks;     /* node -> struct plan_mark */
     int64_t renewed_ms;
     bool ended;
-    GThread *renewer;
 };
 
 /* --- one node --------------------------------------------------------------------------------- */
@@ -193,18 +193,14 @@ static void erase(struct keeping *keeping, const char *node)
 static void *renew(void *data)
 {
     struct keeping *keeping = data;
-    gint64 next_us = g_get_monotonic_time() + KEEPING_RENEW_MS * 1000;
 
-    g_mutex_lock(&keeping->lock);
-    while (!keeping->ended) {
+    worker_lock(&keeping->renewer);
+    while (worker_wait(&keeping->renewer, clock_ms() + KEEPING_RENEW_MS)) {
         g_autoptr(GError) failure = NULL;
-        if (g_cond_wait_until(&keeping->wake, &keeping->lock, next_us))
-            continue;
         if (!keeping->ended && !write_all(keeping, true, &failure))
-            complain_of(keeping, "what is kept cannot be renewed", failure);
-        next_us = g_get_monotonic_time() + KEEPING_RENEW_MS * 1000;
+            complain_of(keeping, RENEWAL_FAILED, failure);
     }
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
     return NULL;
 }
 
@@ -216,29 +212,29 @@ static void free_mark(gpointer mark)
 struct keeping *keeping_new(const struct keeping_options *options)
 {
     struct keeping *keeping = g_new0(struct keeping, 1);
+    g_autoptr(GError) failure = NULL;
 
     keeping->options = *options;
     keeping->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
     keeping->renewed_ms = clock_ms();
-    g_mutex_init(&keeping->lock);
-    g_cond_init(&keeping->wake);
-    keeping->renewer = g_thread_new("keeping", renew, keeping);
+    worker_init(&keeping->renewer);
+    if (!worker_start(&keeping->renewer, renew, keeping, &failure))
+        complain_of(keeping, RENEWAL_FAILED, failure); /* keeping_check() finds it later */
     return keeping;
 }
 
 void keeping_adopt(struct keeping *keeping, const char *node, struct plan_mark *take_mark)
 {
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     g_hash_table_replace(keeping->marks, g_strdup(node), take_mark);
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
 }
 
 void keeping_abandon(struct keeping *keeping)
 {
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     keeping->ended = true;
-    g_cond_signal(&keeping->wake);
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
 }
 
 void keeping_end(struct keeping *keeping)
@@ -246,21 +242,18 @@ void keeping_end(struct keeping *keeping)
     GHashTableIter iter;
     gpointer node;
 
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     g_hash_table_iter_init(&iter, keeping->marks);
     while (!keeping->ended && g_hash_table_iter_next(&iter, &node, NULL))
         erase(keeping, node);
     keeping->ended = true;
-    g_cond_signal(&keeping->wake);
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
 }
 
 void keeping_free(struct keeping *keeping)
 {
     keeping_end(keeping);
-    g_thread_join(keeping->renewer);
-    g_mutex_clear(&keeping->lock);
-    g_cond_clear(&keeping->wake);
+    worker_release(&keeping->renewer);
     g_hash_table_unref(keeping->marks);
     g_free(keeping);
 }
@@ -294,7 +287,7 @@ bool keeping_set(struct keeping *keeping, const char *doing, const struct keepin
     gpointer node;
     bool ok = true;
 
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     if (!keeping->ended) {
         g_autoptr(GHashTable) before = keeping->marks;
         keeping->marks = marks_of(keeping, doing, places, n);
@@ -305,7 +298,7 @@ bool keeping_set(struct keeping *keeping, const char *doing, const struct keepin
         }
         ok = write_all(keeping, false, error);
     }
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
     return ok;
 }
 
@@ -325,7 +318,7 @@ bool keeping_narrow(struct keeping *keeping, GError **error)
     gpointer node, mark;
     bool ok = true;
 
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     g_hash_table_iter_init(&iter, keeping->marks);
     while (!keeping->ended && g_hash_table_iter_next(&iter, &node, &mark)) {
         if (drop_singles(mark))
@@ -335,15 +328,15 @@ bool keeping_narrow(struct keeping *keeping, GError **error)
     }
     if (!keeping->ended)
         ok = write_all(keeping, true, error);
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
     return ok;
 }
 
 bool keeping_check(struct keeping *keeping, GError **error)
 {
-    g_mutex_lock(&keeping->lock);
+    worker_lock(&keeping->renewer);
     const bool lost = clock_ms() - keeping->renewed_ms >= KEEPING_LIFE_MS;
-    g_mutex_unlock(&keeping->lock);
+    worker_unlock(&keeping->renewer);
     return !lost || fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
                               "what was kept could not be renewed in time, so others may have it");
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What CONTRIBUTING asks of commits is asked by the hooks, and of lines by tests/format."""
+"""What CONTRIBUTING asks of commits is asked by the hooks, and of lines by tests/format; locks are such that
+ThreadSanitizer sees them."""
 
 import pathlib
 import subprocess
@@ -52,7 +53,16 @@ def check_format(tap, folder):
     tap.ok("int wrong;" in source.read_text() and "int  old;" in source.read_text(), "format: --fix sets it right")
 
 
+def check_locks(tap):
+    """ThreadSanitizer does not see into GLib. A command that only has a pool of GLib's may use its locks."""
+    for source in sorted((ROOT / "src").rglob("*.[ch]")):
+        text = source.read_text()
+        if "g_mutex_lock" in text or "g_thread_new" in text:
+            tap.ok("g_thread_pool_new" in text, f"{source.relative_to(ROOT)}: locks are of base/worker.h or pthread's")
+
+
 def check(tap):
+    check_locks(tap)
     with tempfile.TemporaryDirectory() as folder:
         check_subjects(tap, pathlib.Path(folder))
     with tempfile.TemporaryDirectory() as folder:

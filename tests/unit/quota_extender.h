@@ -12,7 +12,7 @@ static struct extender extender;
 
 static inline void teardown(void)
 {
-    store_free(extender.store);
+    g_clear_pointer(&extender.store, store_free);
 }
 
 /* filter passes of all nodes ("a,b,c") exactly the wanted ones, and says `refusal` if it leaves any

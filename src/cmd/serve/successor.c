@@ -7,6 +7,7 @@
 #include "kube/holder_label.h"
 #include "wire/kubernetes.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ struct successor {
     struct api_client *client;
     char *pods, *own; /* paths */
     char *pod;
-    GMutex lock;
+    pthread_mutex_t lock;
     char *path; /* of all of them, once the own pod is known; guarded by the lock */
     atomic_bool came;
 };
@@ -71,9 +72,9 @@ static char *find_path(struct successor *successor, int64_t deadline_ms)
     enum outcome outcome;
     char *path = NULL;
 
-    g_mutex_lock(&successor->lock);
+    pthread_mutex_lock(&successor->lock);
     path = g_strdup(successor->path);
-    g_mutex_unlock(&successor->lock);
+    pthread_mutex_unlock(&successor->lock);
     if (path)
         return path;
     const cJSON *object = get(successor, arena, successor->own, reply, deadline_ms, &outcome);
@@ -81,10 +82,10 @@ static char *find_path(struct successor *successor, int64_t deadline_ms)
         atomic_store(&successor->came, true);
     if (object && pod_view_decode(arena, object, &pod, NULL))
         path = list_path(successor, &pod.labels);
-    g_mutex_lock(&successor->lock);
+    pthread_mutex_lock(&successor->lock);
     if (path && !successor->path)
         successor->path = g_strdup(path);
-    g_mutex_unlock(&successor->lock);
+    pthread_mutex_unlock(&successor->lock);
     return path;
 }
 
@@ -150,7 +151,7 @@ struct succession *successor_new(struct api_client *client, const char *ns, cons
     successor->pods = g_strdup_printf("/api/v1/namespaces/%s/pods", ns_part);
     successor->own = g_strdup_printf("%s/%s", successor->pods, pod_part);
     successor->pod = g_strdup(pod);
-    g_mutex_init(&successor->lock);
+    pthread_mutex_init(&successor->lock, NULL);
     atomic_init(&successor->came, false);
     return &successor->succession;
 }
@@ -161,7 +162,7 @@ void successor_free(struct succession *succession)
 
     if (!successor)
         return;
-    g_mutex_clear(&successor->lock);
+    pthread_mutex_destroy(&successor->lock);
     g_free(successor->pods);
     g_free(successor->own);
     g_free(successor->pod);
