@@ -19,6 +19,8 @@
 DIALECT_ROW(koordinator, 70);
 
 #define STEM "koordinator.sh/gpu"
+#define RESOURCE_BOTH "koordinator.sh/gpu" /* percents of compute, and as many of memory */
+#define RESOURCE_SHARED "koordinator.sh/gpu.shared" /* among so many cards the rest is divided */
 #define RESOURCE_CORE "koordinator.sh/gpu-core"
 #define RESOURCE_MEMORY "koordinator.sh/gpu-memory"
 #define RESOURCE_RATIO "koordinator.sh/gpu-memory-ratio"
@@ -102,9 +104,10 @@ static const struct json_field devices_fields[] = {
     JSON_FIELD_END,
 };
 
-/* What the containers ask for together: percents of cards, and bytes or percents of their memory. */
+/* What the containers ask for together: percents of cards, and bytes or percents of their memory; and of
+ * how many cards, if they say so. */
 struct wish {
-    int64_t core, ratio, bytes;
+    int64_t core, ratio, bytes, shared;
 };
 
 static struct wish read_wish(const struct pod_view *view)
@@ -114,12 +117,16 @@ static struct wish read_wish(const struct pod_view *view)
 
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
-        wish.core += MIN(amount_or_none(container, RESOURCE_CORE), CORE_MAX);
-        wish.ratio += MIN(amount_or_none(container, RESOURCE_RATIO), CORE_MAX);
+        const int64_t both = MIN(amount_or_none(container, RESOURCE_BOTH), CORE_MAX);
+        wish.core += MIN(amount_or_none(container, RESOURCE_CORE), CORE_MAX) + both;
+        wish.ratio += MIN(amount_or_none(container, RESOURCE_RATIO), CORE_MAX) + both;
+        wish.shared += MIN(amount_or_none(container, RESOURCE_SHARED), NODE_CARDS_MAX);
         wish.bytes += MIN(amount_or_none(container, RESOURCE_MEMORY), AMOUNT_BYTES_MAX);
         whole += MIN(amount_or_none(container, RESOURCE_WHOLE), NODE_CARDS_MAX) * 100;
     }
-    return wish.core + wish.ratio + wish.bytes > 0 ? wish : (struct wish){whole, whole, 0};
+    if (wish.core + wish.ratio + wish.bytes == 0) /* whole ones, if how much of them is not said */
+        wish.core = wish.ratio = wish.shared > 0 ? wish.shared * 100 : whole;
+    return wish;
 }
 
 static int64_t divide(int64_t amount, int64_t n)
@@ -130,7 +137,14 @@ static int64_t divide(int64_t amount, int64_t n)
 /* The least number of cards that have so much. */
 static int64_t cards_needed(const struct wish *wish)
 {
-    return MAX(divide(MAX(wish->core, wish->ratio), 100), 1);
+    return MAX(MAX(divide(MAX(wish->core, wish->ratio), 100), wish->shared), 1);
+}
+
+/* The most that can have it: how many bytes a card has is its node's to say. */
+static int64_t cards_most(const struct wish *wish)
+{
+    return wish->shared > 0 || wish->core > 0 || wish->ratio > 0 ? cards_needed(wish)
+                                                                  : NODE_CARDS_MAX;
 }
 
 /* What the pod has of each of `n` cards. */
@@ -199,7 +213,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED ": %.120s",
                                           failure->message));
-    } else if (cards->len < cards_needed(&wish)) {
+    } else if (cards->len < cards_needed(&wish) || cards->len > cards_most(&wish)) {
         distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED " names %u cards, the "
                                           "containers ask for %" G_GINT64_FORMAT,

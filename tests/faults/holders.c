@@ -232,7 +232,10 @@ static void ask_koordinator(const struct box *box, const struct played_node *nod
     int64_t core = quantity(box, "koordinator.sh/gpu-core", &ask->unreadable);
     int64_t bytes = quantity(box, "koordinator.sh/gpu-memory", &ask->unreadable);
     int64_t ratio = quantity(box, "koordinator.sh/gpu-memory-ratio", &ask->unreadable);
+    int64_t both = quantity(box, "koordinator.sh/gpu", &ask->unreadable);
 
+    core += both;
+    ratio += both;
     ask->unreadable |= core > 100 || ratio > 100;
     ask->cards = core > 0 || bytes > 0 || ratio > 0;
     ask->each = (struct amounts){ratio > 0 ? node->card_mib * MIN(ratio, 100) / 100 : bytes >> 20,
@@ -445,7 +448,8 @@ static const struct row rows[TONGUES] = {
     [QGPU] = {"qgpu", {"tke.cloud.tencent.com/qgpu-core", "tke.cloud.tencent.com/qgpu-memory"},
               ask_qgpu, cards_unknown},
     [KOORDINATOR] = {"koordinator", {"koordinator.sh/gpu-core", "koordinator.sh/gpu-memory",
-                                     "koordinator.sh/gpu-memory-ratio"}, ask_koordinator,
+                                     "koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu"},
+                     ask_koordinator,
                      cards_koordinator},
 };
 

@@ -73,6 +73,10 @@ static struct box *ask_amounts(struct played_pod *pod, enum box_sort sort, enum 
         words_setf(limits, "tke.cloud.tencent.com/qgpu-memory", "%d", (int)MAX(mib >> 10, 1));
         break;
     case KOORDINATOR:
+        if (chance_percent(50)) {
+            words_setf(limits, "koordinator.sh/gpu", "%d", MAX(core, 1));
+            break;
+        }
         words_setf(limits, "koordinator.sh/gpu-core", "%d", MAX(core, 1));
         words_setf(limits, "koordinator.sh/gpu-memory-ratio", "%d", MAX(core, 1));
         break;

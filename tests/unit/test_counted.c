@@ -8,6 +8,8 @@
 #define KCORE "koordinator.sh/gpu-core"
 #define KMEMORY "koordinator.sh/gpu-memory"
 #define KRATIO "koordinator.sh/gpu-memory-ratio"
+#define KGPU "koordinator.sh/gpu"
+#define KSHARED "koordinator.sh/gpu.shared"
 #define ALLOCATED "scheduling.koordinator.sh/device-allocated"
 #define GPU "nvidia.com/gpu"
 #define RESERVED "run.ai/reserve_for_gpu_index"
@@ -60,6 +62,49 @@ START_TEST(koordinators_cards_are_left_alone)
     desk_expect(ASK("a", "10"), "n1", WRITTEN("1"));
     desk_expect(ASK("b", "100"), "n1", "insufficient_memory");
     desk_expect(ASK("c", "90"), "n1", WRITTEN("1"));
+}
+END_TEST
+
+/* Compute and memory by one number, and both of several cards: most of its pods ask so. */
+START_TEST(koordinators_other_words_count)
+{
+    static const struct {
+        const char *resource, *amount, *cards;
+        int32_t on_first, on_second;
+    } cases[] = {
+        {KGPU, "60", "{\"gpu\":[{\"minor\":0}]}", 600, 0},
+        {KGPU, "200", "{\"gpu\":[{\"minor\":0},{\"minor\":1}]}", 1000, 1000},
+        {KSHARED, "2", "{\"gpu\":[{\"minor\":0},{\"minor\":1}]}", 1000, 1000},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        add_node();
+        g_autofree char *warning = held(
+            POD("ml", "k", PAIRS({ALLOCATED, cases[i].cards}), {cases[i].resource, cases[i].amount}));
+        ck_assert_ptr_null(warning);
+        const struct node *node = ledger_node(book, "n1");
+        ck_assert_int_eq(node->cards[0].core_used, cases[i].on_first);
+        ck_assert_int_eq(node->cards[0].memory_used, cases[i].on_first * 10 * MIB);
+        ck_assert_int_eq(node->cards[1].core_used, cases[i].on_second);
+        ledger_drop(book, "k");
+    }
+    g_free(held(POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0},{\"minor\":1}]}"}),
+                    {KSHARED, "2"}, {KCORE, "100"}, {KMEMORY, "8Gi"})));
+    ck_assert_int_eq(ledger_node(book, "n1")->cards[1].core_used, 500);
+    ck_assert_int_eq(ledger_node(book, "n1")->cards[1].memory_used, 4 * GIB);
+}
+END_TEST
+
+/* What a pod holds does not become less by naming more cards than it can have. */
+START_TEST(more_cards_than_asked_for_count_everywhere)
+{
+    add_node();
+    g_autofree char *warning = held(
+        POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0},{\"minor\":1},{\"minor\":2}]}"}),
+            {KCORE, "90"}, {KRATIO, "90"}));
+    ck_assert_ptr_nonnull(strstr(warning, "names 3 cards"));
+    ck_assert_int_eq(ledger_get(book, "k")->distrust, DISTRUST_MALFORMED);
+    ck_assert_int_eq(ledger_node(book, "n1")->unplaced_core, 900);
 }
 END_TEST
 
@@ -345,6 +390,8 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, what_gas_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_gas_cards));
     tcase_add_test(tc, koordinators_cards_are_left_alone);
+    tcase_add_test(tc, koordinators_other_words_count);
+    tcase_add_test(tc, more_cards_than_asked_for_count_everywhere);
     tcase_add_test(tc, koordinators_scheduler_places_whole_cards);
     tcase_add_test(tc, fewer_cards_than_asked_for_count_everywhere);
     tcase_add_loop_test(tc, what_koordinator_does_not_say_counts_everywhere, 0,
