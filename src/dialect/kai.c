@@ -4,7 +4,9 @@
  * the card as a whole from NVIDIA's plugin; which one that is, the pod finds out and writes down. The
  * pods that share the card ask for nothing that anybody counts.
  *
- * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder.
+ * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder, and
+ * pkg/resourcereservation/patcher, which writes NVML's UUID under the name of an index. Run:ai, from
+ * which KAI comes, has its pods in another namespace.
  */
 #include "dialect/amounts.h"
 #include "dialect/rows.h"
@@ -14,6 +16,7 @@
 DIALECT_ROW(kai, 60);
 
 #define NAMESPACE "kai-resource-reservation"
+#define NAMESPACE_RUNAI "runai-reservation"
 #define RESOURCE "nvidia.com/gpu"
 #define KEY_INDEX "run.ai/reserve_for_gpu_index"
 
@@ -38,18 +41,44 @@ static int64_t count_cards(const struct pod_view *view)
     return sum;
 }
 
+static bool is_reservation(const struct pod_view *view)
+{
+    return (g_strcmp0(view->ns, NAMESPACE) == 0 || g_strcmp0(view->ns, NAMESPACE_RUNAI) == 0) &&
+           count_cards(view) == 1;
+}
+
+/* A UUID, or a number. Sets the share's card; false: it is neither. */
+static bool read_card(const char *text, struct share *share)
+{
+    guint64 index;
+
+    if (g_ascii_string_to_unsigned(text, 10, 0, NODE_CARDS_MAX - 1, &index, NULL))
+        share->card = (int32_t)index;
+    else if (g_str_has_prefix(text, "GPU-") || g_str_has_prefix(text, "MIG-"))
+        share->key = card_key(text); /* an instance's is no card's, so it counts on all of them */
+    else
+        return false;
+    return true;
+}
+
 /* One card for itself: any, until it says which. NVIDIA's row counts the device of the pool. */
 static struct allocation *read_allocation(const struct pod_view *view,
                                           const struct dialect_options *options,
                                           char **ret_warning)
 {
     const char *text = string_pairs_get(&view->annotations, KEY_INDEX);
-    guint64 index;
 
-    if (g_strcmp0(view->ns, NAMESPACE) != 0 || count_cards(view) != 1)
+    if (!is_reservation(view))
         return NULL;
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
-    bool known = text && g_ascii_string_to_unsigned(text, 10, 0, NODE_CARDS_MAX - 1, &index, NULL);
+    allocation->shares[0] = (struct share){
+        .memory = {1000, AMOUNT_THOUSANDTHS},
+        .container = CONTAINER_POD,
+        .card = CARD_UNKNOWN,
+        .core = CORE_WHOLE,
+        .exclusive = true,
+    };
+    bool known = text && read_card(text, &allocation->shares[0]);
     allocation->dialect = &dialect_kai;
     allocation->assigned = view->started;
     allocation->open = !known;
@@ -57,13 +86,6 @@ static struct allocation *read_allocation(const struct pod_view *view,
         allocation->distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text));
     }
-    allocation->shares[0] = (struct share){
-        .memory = {1000, AMOUNT_THOUSANDTHS},
-        .container = CONTAINER_POD,
-        .card = known ? (int32_t)index : CARD_UNKNOWN,
-        .core = CORE_WHOLE,
-        .exclusive = true,
-    };
     return allocation;
 }
 
@@ -81,9 +103,10 @@ const struct dialect dialect_kai = {
         {
             .asks = "Nothing of gpuledger: KAI's own scheduler places its pods.",
             .nodes = "Nothing.",
-            .writes = "Nothing. Each pod in `kai-resource-reservation` counts as the only holder of "
-                      "the card that `run.ai/reserve_for_gpu_index` names, and of every card of its "
-                      "node until it does.",
+            .writes = "Nothing. Each pod in `kai-resource-reservation`, or in Run:ai's "
+                      "`runai-reservation`, counts as the only holder of the card whose UUID "
+                      "`run.ai/reserve_for_gpu_index` has, and of every card of its node until it "
+                      "does, or where no other dialect tells the UUIDs.",
             .played = "none: reservation pods as its binder leaves them",
             .limits = "The pods that share a reserved card are not told apart.",
         },

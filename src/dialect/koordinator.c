@@ -19,7 +19,7 @@
 DIALECT_ROW(koordinator, 70);
 
 #define STEM "koordinator.sh/gpu"
-#define RESOURCE_BOTH "koordinator.sh/gpu" /* percents of compute, and as many of memory */
+#define RESOURCE_BOTH "koordinator.sh/gpu"          /* percents of compute, and as many of memory */
 #define RESOURCE_SHARED "koordinator.sh/gpu.shared" /* among so many cards the rest is divided */
 #define RESOURCE_CORE "koordinator.sh/gpu-core"
 #define RESOURCE_MEMORY "koordinator.sh/gpu-memory"
@@ -144,7 +144,7 @@ static int64_t cards_needed(const struct wish *wish)
 static int64_t cards_most(const struct wish *wish)
 {
     return wish->shared > 0 || wish->core > 0 || wish->ratio > 0 ? cards_needed(wish)
-                                                                  : NODE_CARDS_MAX;
+                                                                 : NODE_CARDS_MAX;
 }
 
 /* What the pod has of each of `n` cards. */

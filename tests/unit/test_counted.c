@@ -79,8 +79,8 @@ START_TEST(koordinators_other_words_count)
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         add_node();
-        g_autofree char *warning = held(
-            POD("ml", "k", PAIRS({ALLOCATED, cases[i].cards}), {cases[i].resource, cases[i].amount}));
+        g_autofree char *warning = held(POD("ml", "k", PAIRS({ALLOCATED, cases[i].cards}),
+                                            {cases[i].resource, cases[i].amount}));
         ck_assert_ptr_null(warning);
         const struct node *node = ledger_node(book, "n1");
         ck_assert_int_eq(node->cards[0].core_used, cases[i].on_first);
@@ -201,9 +201,32 @@ START_TEST(a_card_that_kai_reserved_is_left_alone)
     ck_assert_ptr_null(held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "0"}), {GPU, "1"})));
     desk_expect(ASK("a", "10"), "n1", WRITTEN("1"));
     g_autofree char *warning =
-        held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "GPU-x"}), {GPU, "1"}));
+        held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "-1"}), {GPU, "1"}));
     ck_assert_ptr_nonnull(strstr(warning, RESERVED));
     desk_expect(ASK("b", "10"), "n1", "insufficient_memory");
+    ck_assert_ptr_null(held(POD("runai-reservation", "r", PAIRS({RESERVED, "0"}), {GPU, "1"})));
+    desk_expect(ASK("b", "10"), "n1", WRITTEN("1"));
+}
+END_TEST
+
+/* What it writes is the card's UUID, whatever the key says. */
+START_TEST(a_card_that_kai_reserved_by_uuid_is_left_alone)
+{
+    const struct node *node = desk_node(&(struct node_view){
+        .name = "n1",
+        .annotations =
+            PAIRS({"hami.io/node-nvidia-register", "GPU-a,10,24576,100,NVIDIA-A10,0,true:"
+                                                   "GPU-b,10,24576,100,NVIDIA-A10,0,true:"}),
+        .capacity = PAIRS({GPU, "20"})});
+
+    ck_assert_ptr_null(
+        held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "GPU-b"}), {GPU, "1"})));
+    ck_assert_int_eq(node->cards[0].holders, 0);
+    ck_assert_int_eq(node->cards[1].exclusive, 1);
+    /* Of an instance nobody knows on which card it is. */
+    ck_assert_ptr_null(
+        held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "MIG-b"}), {GPU, "1"})));
+    ck_assert_int_eq(node->unplaced_exclusive, 1);
 }
 END_TEST
 
@@ -398,6 +421,7 @@ static Suite *suite(void)
                         G_N_ELEMENTS(odd_cases));
     tcase_add_test(tc, koordinators_pods_are_refused);
     tcase_add_test(tc, a_card_that_kai_reserved_is_left_alone);
+    tcase_add_test(tc, a_card_that_kai_reserved_by_uuid_is_left_alone);
     tcase_add_test(tc, kais_card_counts_beside_the_device);
     tcase_add_loop_test(tc, qgpus_pods_are_refused, 0, G_N_ELEMENTS(qgpu_cases));
     tcase_add_test(tc, qgpus_pods_count_on_every_card);
