@@ -76,8 +76,8 @@ static bool suffices(const struct search *search, const int64_t margins[SUMS_MAX
 
 static int compare_importance(const void *a, const void *b)
 {
-    const struct allocation *left = ((const struct victim *)a)->allocation;
-    const struct allocation *right = ((const struct victim *)b)->allocation;
+    const struct allocation *left = ((const struct victim *)a)->seat->allocation;
+    const struct allocation *right = ((const struct victim *)b)->seat->allocation;
 
     if (left->priority != right->priority)
         return left->priority > right->priority ? -1 : 1;
@@ -109,7 +109,7 @@ static size_t name_victims(const struct search *search, struct victim *victims, 
     qsort(victims, n, sizeof *victims, compare_importance);
     for (size_t i = 0; i < n; i++) {
         guarded[i] = draws_too_much(&victims[i], left);
-        give_back(search, victims[i].allocation, 1, margins);
+        give_back(search, victims[i].seat->allocation, 1, margins);
     }
     if (!suffices(search, margins))
         return 0;
@@ -117,10 +117,10 @@ static size_t name_victims(const struct search *search, struct victim *victims, 
         for (size_t i = 0; i < n; i++) {
             if (guarded[i] != (pass == 0))
                 continue;
-            give_back(search, victims[i].allocation, -1, margins);
+            give_back(search, victims[i].seat->allocation, -1, margins);
             victims[i].named = !suffices(search, margins);
             if (victims[i].named)
-                give_back(search, victims[i].allocation, 1, margins);
+                give_back(search, victims[i].seat->allocation, 1, margins);
             named += victims[i].named;
         }
     }
@@ -143,14 +143,13 @@ static size_t gather(struct search *search, const struct roster *roster, struct 
 
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
-        struct allocation *one = seat->allocation;
+        const struct allocation *one = seat->allocation;
         if (!seat->confirmed || seat->priority >= search->query->pod->priority)
             continue;
         struct victim *victim = &victims[n++];
-        *victim = (struct victim){
-            .seat = seat, .allocation = one, .idle = idle_s(search->query, one) > 0};
-        victim->n_budgets = budgets_of(search->query->budgets, one, victim->budgets,
-                                       G_N_ELEMENTS(victim->budgets));
+        *victim = (struct victim){.seat = seat, .idle = idle_s(search->query, one) > 0};
+        victim->n_budgets = (uint8_t)budgets_of(search->query->budgets, one, victim->budgets,
+                                                G_N_ELEMENTS(victim->budgets));
     }
     return n;
 }
@@ -177,8 +176,8 @@ static void clear_pod(gpointer data)
     g_free(pod->name);
 }
 
-static void keep(struct search *search, const struct node *node, const struct victim *victims,
-                 size_t n, const struct victims_cost *cost)
+static void keep(struct search *search, const struct node *node, const struct victims *victims,
+                 const struct victims_cost *cost)
 {
     struct preview *found = search->found;
 
@@ -187,14 +186,11 @@ static void keep(struct search *search, const struct node *node, const struct vi
     found->node = g_strdup(node->name);
     found->violations = cost->violations;
     g_array_set_size(found->pods, 0);
-    for (size_t i = 0; i < n; i++) {
-        const struct allocation *one = victims[i].allocation;
+    for (size_t i = 0; i < victims->n_chosen; i++) {
+        const struct allocation *one = victims->all[i].seat->allocation;
         const struct evicted_pod pod = {g_strdup(one->ns), g_strdup(one->name), one->priority,
                                         idle_s(search->query, one)};
-        if (victims[i].chosen)
-            g_array_append_val(found->pods, pod);
-        else
-            clear_pod((gpointer)&pod);
+        g_array_append_val(found->pods, pod);
     }
 }
 
@@ -227,9 +223,9 @@ static void try_node(struct search *search, const struct node *node, struct wish
     if (name_victims(search, victims, n, margins) == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        victims[i].fixed = victims[i].named &&
-                           (pod->particular || !victims[i].allocation->facts ||
-                            victims[i].allocation->facts->particular);
+        victims[i].fixed =
+            victims[i].named && (pod->particular || !victims[i].seat->allocation->facts ||
+                                 victims[i].seat->allocation->facts->particular);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
     shortfall_measure(what_if->node, roster, search->query->request, search->asked, lacks);
     const struct victims_query query = {
@@ -243,10 +239,10 @@ static void try_node(struct search *search, const struct node *node, struct wish
         .one_card = !wish->relief && dialect_asks_one_card(what_if->node, search->query->request),
         .fickle = dialect_is_fickle(search->query->request),
     };
-    struct victims all = {victims, n};
+    struct victims all = {victims, n, 0};
     if (victims_choose(what_if, roster, &query, &all, &cost) && cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
-        keep(search, node, victims, n, &cost);
+        keep(search, node, &all, &cost);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */

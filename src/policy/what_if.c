@@ -103,10 +103,12 @@ void what_if_without_those(struct what_if *what_if, const struct what_if_those *
 
     for (size_t i = 0; i < those->n_parts; i++)
         node_charge(what_if->node, those->parts[i].allocation, -those->parts[i].n);
+    for (size_t i = 0; i < those->n; i++)
+        all->pdata[those->places[i]] = NULL;
     for (size_t i = 0; i < those->n; i++) {
         if (those->places[i] >= left)
             continue;
-        while (those->marked[next])
+        while (!all->pdata[next])
             next++;
         all->pdata[those->places[i]] = all->pdata[next++];
     }

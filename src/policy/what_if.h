@@ -25,7 +25,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if, what_if_free)
 void what_if_without(struct what_if *what_if, struct allocation *allocation);
 void what_if_with(struct what_if *what_if, struct allocation *allocation);
 
-/* So many allocations that hold the same as this one, which is one of them. */
+/* So many allocations that hold the same as this one. */
 struct what_if_part {
     struct allocation *allocation;
     int n;
@@ -34,7 +34,6 @@ struct what_if_part {
 /* Some of the allocations that stand in the node's list. */
 struct what_if_those {
     const guint *places; /* of each */
-    const bool *marked;  /* of all places of the list, whether it is one of those */
     size_t n;
     const struct what_if_part *parts; /* together all of them */
     size_t n_parts;

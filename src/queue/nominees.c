@@ -45,7 +45,7 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
 {
     g_autoptr(roster) roster = roster_new(what_if);
     g_autofree struct victim *all = g_new0(struct victim, roster->n + 1);
-    struct victims victims = {all, 0};
+    struct victims victims = {all, 0, 0};
     const struct victims_query query = {
         .admits = finds_room,
         .data = admission,
@@ -57,14 +57,12 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         if (seat->confirmed && seat->priority < nomination->priority)
-            all[victims.n++] = (struct victim){.seat = seat, .allocation = seat->allocation};
+            all[victims.n++].seat = seat;
     }
     if (!victims_choose(what_if, roster, &query, &victims, &cost))
         return false;
-    for (size_t i = 0; i < victims.n; i++) {
-        if (all[i].chosen)
-            what_if_without(what_if, all[i].allocation);
-    }
+    for (size_t i = 0; i < victims.n_chosen; i++)
+        what_if_without(what_if, all[i].seat->allocation);
     return true;
 }
 

@@ -292,7 +292,7 @@ static void search(struct stand_in *stand_in)
 {
     const struct roster *roster = stand_in->roster;
     g_autofree struct victim *all = g_new0(struct victim, roster->n + 1);
-    struct victims victims = {all, 0};
+    struct victims victims = {all, 0, 0};
     int64_t wanted = chance_between(1, 12) * GIB, allowed = 1;
     const struct victims_query query = {.admits = has_room,
                                         .data = &wanted,
@@ -306,10 +306,9 @@ static void search(struct stand_in *stand_in)
         const struct seat *seat = &roster->seats[i];
         const bool named = chance_percent(10);
         all[victims.n++] = (struct victim){.seat = seat,
-                                           .allocation = seat->allocation,
                                            .named = named,
                                            .fixed = named && chance_percent(50),
-                                           .n_budgets = chance_below(2)};
+                                           .n_budgets = (uint8_t)chance_below(2)};
     }
     victims_choose(stand_in->what_if, roster, &query, &victims, &cost);
     world.n_searches++;

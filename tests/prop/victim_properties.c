@@ -336,7 +336,7 @@ static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
         .fickle = dialect_is_fickle(scene->asking),
     };
     struct victim victims[CROWD_MAX] = {0};
-    struct victims all = {victims, scene->n_pods};
+    struct victims all = {victims, scene->n_pods, 0};
 
     for (uint32_t i = 0; apart && i < scene->n_pods; i++)
         tell_apart(what_if->allocations->pdata[i], &copies[i]);
@@ -345,17 +345,16 @@ static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
         const struct seat *seat = &roster->seats[scene->n_pods - 1 - i]; /* it is in no order */
         const uint32_t pod = (uint32_t)atoi(seat->allocation->uid + 1);
         victims[i] = (struct victim){.seat = seat,
-                                     .allocation = seat->allocation,
                                      .named = scene->named[pod],
                                      .fixed = scene->fixed[pod],
                                      .idle = scene->idle[pod],
-                                     .n_budgets = scene->n_budgets[pod],
+                                     .n_budgets = (uint8_t)scene->n_budgets[pod],
                                      .budgets = {scene->budgets[pod]}};
     }
     const bool found = victims_choose(what_if, roster, &query, &all, ret_cost);
     *ret_set = 0;
-    for (uint32_t i = 0; i < scene->n_pods; i++)
-        *ret_set |= (uint64_t)victims[i].chosen << atoi(victims[i].allocation->uid + 1);
+    for (size_t i = 0; i < all.n_chosen; i++)
+        *ret_set |= UINT64_C(1) << atoi(victims[i].seat->allocation->uid + 1);
     const struct node *node = ledger_node(scene->ledger, "n");
     for (int32_t i = 0; i < node->n_cards; i++)
         HOLDS(what_if->node->cards[i].memory_used == node->cards[i].memory_used, "card %d", i);

@@ -30,10 +30,8 @@ static bool hold_same(const struct allocation *one, const struct allocation *oth
 
 static bool is_of_kind(const struct seat_kind *kind, const struct allocation *allocation)
 {
-    const struct allocation *example = kind->example;
-
-    return hold_same(example, allocation) && example->facts == allocation->facts &&
-           host_equal(&example->host, &allocation->host);
+    return hold_same(kind->example, allocation) && kind->facts == allocation->facts &&
+           host_equal(&kind->host, &allocation->host);
 }
 
 bool seat_kinds_hold_same(const struct seat_kind *one, const struct seat_kind *other)
@@ -68,7 +66,8 @@ static void find_kinds(struct roster *roster)
             continue;
         }
         seat->kind = roster->n_kinds++;
-        roster->kinds[seat->kind] = (struct seat_kind){seat->allocation, 1, alike};
+        roster->kinds[seat->kind] = (struct seat_kind){seat->allocation, seat->allocation->facts,
+                                                       seat->allocation->host, 1, alike};
         if (known)
             *known = seat->kind + 1;
     }
@@ -92,11 +91,11 @@ static int compare_seats(const void *a, const void *b)
     return strcmp(one->allocation->uid, other->allocation->uid);
 }
 
-static int32_t only_card(const struct allocation *allocation)
+static int16_t only_card(const struct allocation *allocation)
 {
     const struct share *share = &allocation->shares[0];
 
-    return allocation->n_shares == 1 && !share->device ? share->card : SEVERAL_CARDS;
+    return allocation->n_shares == 1 && !share->device ? (int16_t)share->card : SEVERAL_CARDS;
 }
 
 static struct seat make_seat(struct allocation *allocation, guint place)
@@ -105,7 +104,8 @@ static struct seat make_seat(struct allocation *allocation, guint place)
         .allocation = allocation,
         .priority = allocation->priority,
         .created_s = allocation->created_s,
-        .order = allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL,
+        .order =
+            (int8_t)(allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL),
         .card = only_card(allocation),
         .place = place,
         .uid_hash = g_str_hash(allocation->uid),
@@ -160,9 +160,9 @@ int64_t roster_amount(const struct roster *roster, const char *resource)
 
     for (uint32_t i = 0; i < roster->n_kinds; i++) {
         const struct seat_kind *kind = &roster->kinds[i];
-        if (!kind->example->facts)
+        if (!kind->facts)
             return INT64_MAX;
-        sum += kind->n * pod_facts_amount(kind->example->facts, resource);
+        sum += kind->n * pod_facts_amount(kind->facts, resource);
     }
     return sum;
 }

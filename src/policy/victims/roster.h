@@ -12,19 +12,21 @@ struct seat {
     struct allocation *allocation; /* one of the what-if node's */
     const char *uid;               /* its UID, beside those of the next seats */
     int64_t priority, created_s;
-    int32_t order; /* enum victim_order of its class */
-    int32_t
-        card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
     uint32_t kind;  /* place in `kinds` */
     guint place;    /* in the what-if node's list, as it was when the roster was made */
     guint uid_hash; /* g_str_hash */
-    bool terminating, confirmed;
+    int16_t
+        card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
+    int8_t order; /* enum victim_order of its class */
+    bool terminating : 1, confirmed : 1;
 };
 
 /* Pods that hold the same of the same card and of the node, ask for the same and are of one class. Not
  * all who do are of one kind. */
 struct seat_kind {
-    const struct allocation *example;
+    struct allocation *example;
+    const struct pod_facts *facts; /* its */
+    struct host host;              /* likewise */
     uint32_t n;
     bool
         alike; /* one share of one card: whose end frees just what another one's does is easily told */

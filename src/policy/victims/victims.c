@@ -18,8 +18,9 @@ struct search {
     int64_t balances[VICTIM_AMOUNTS_MAX]; /* what the victims free beyond what they have to */
     int64_t *freed;                       /* by one of each kind, n_balances each */
     struct victims_cost cost;             /* of those that are to end */
-    struct victims_cost best; /* if nothing is found yet: that better or as good there is */
-    bool *ending, *best_ending;
+    struct victims_cost best;       /* if nothing is found yet: that better or as good there is */
+    uint32_t *ending, *best_ending; /* those who are to end, ascending */
+    size_t n_ending, n_best;
     bool found, best_owes;
     bool lenient; /* what the victims owe is not asked for */
     unsigned tries;
@@ -29,9 +30,9 @@ struct search {
 /* For take_out_all. */
 struct scratch {
     guint *places;
-    bool *marked;      /* by place of the what-if node's list; all false in between */
-    uint32_t *of_kind; /* by kind: place in `parts`, counted from 1; all 0 in between */
-    struct what_if_part *parts;
+    int *of_kind; /* by kind: how many; all 0 in between */
+    uint32_t *kinds;
+    struct what_if_part *parts; /* of each of those kinds */
 };
 
 static int compare(int64_t one, int64_t other)
@@ -69,17 +70,17 @@ static size_t count_balances(const struct victims_query *query)
            (query->asked ? query->asked->n_amounts : 0) + (query->lacks != NULL);
 }
 
-static void list_freed(const struct victims_query *query, const struct allocation *allocation,
+static void list_freed(const struct victims_query *query, const struct seat_kind *kind,
                        int64_t *ret_freed)
 {
     if (query->asked_host.cpu > 0)
-        *ret_freed++ = allocation->host.cpu;
+        *ret_freed++ = kind->host.cpu;
     if (query->asked_host.memory > 0)
-        *ret_freed++ = allocation->host.memory;
+        *ret_freed++ = kind->host.memory;
     for (uint32_t i = 0; query->asked && i < query->asked->n_amounts; i++)
-        *ret_freed++ = pod_facts_amount(allocation->facts, query->asked->amounts[i].resource);
+        *ret_freed++ = pod_facts_amount(kind->facts, query->asked->amounts[i].resource);
     if (query->lacks)
-        *ret_freed = allocation->host.pods;
+        *ret_freed = kind->host.pods;
 }
 
 /* By the end of one of the kind. */
@@ -118,14 +119,15 @@ static bool ends_as_idle(const struct victim *victim)
     return victim->idle && victim->seat->order == VICTIMS_FIRST;
 }
 
-static inline void count_one(struct search *search, size_t at)
+/* Who is counted later stands behind those that end already. */
+static inline void count(struct search *search, size_t at)
 {
     const struct victim *victim = &search->victims[at];
     const struct seat *seat = victim->seat;
     struct victims_cost *cost = &search->cost;
     bool violates = false;
 
-    search->ending[at] = true;
+    search->ending[search->n_ending++] = (uint32_t)at;
     if (seat->terminating) {
         cost->going++;
         return;
@@ -142,27 +144,14 @@ static inline void count_one(struct search *search, size_t at)
     cost->oldest = MIN(cost->oldest, seat->created_s);
 }
 
-/* Returns the cost as it was before, for uncount. */
-static struct victims_cost count(struct search *search, size_t at)
+/* The last ones, until so many are left. */
+static void uncount(struct search *search, size_t n_left, struct victims_cost before)
 {
-    const struct victims_cost before = search->cost;
-
-    count_one(search, at);
-    return before;
-}
-
-static void uncount_one(struct search *search, size_t at)
-{
-    const struct victim *victim = &search->victims[at];
-
-    search->ending[at] = false;
-    for (uint32_t i = 0; !victim->seat->terminating && i < victim->n_budgets; i++)
-        search->left[victim->budgets[i]]++;
-}
-
-static void uncount(struct search *search, size_t at, struct victims_cost before)
-{
-    uncount_one(search, at);
+    for (; search->n_ending > n_left; search->n_ending--) {
+        const struct victim *victim = &search->victims[search->ending[search->n_ending - 1]];
+        for (uint32_t i = 0; i < victim->n_budgets && !victim->seat->terminating; i++)
+            search->left[victim->budgets[i]]++;
+    }
     search->cost = before;
 }
 
@@ -193,7 +182,8 @@ static void keep_best(struct search *search)
     search->found = true;
     search->best = search->cost;
     search->best_owes = owes(search);
-    memcpy(search->best_ending, search->ending, search->n * sizeof *search->ending);
+    search->n_best = search->n_ending;
+    memcpy(search->best_ending, search->ending, search->n_ending * sizeof *search->ending);
 }
 
 /* --- every set ------------------------------------------------------------------------------ */
@@ -203,6 +193,7 @@ static void keep_best(struct search *search)
 static bool bound(struct search *search, size_t from)
 {
     const struct victims_cost before = search->cost;
+    const size_t n_ending = search->n_ending;
 
     for (size_t i = from; i < search->n; i++)
         take_out(search, i);
@@ -216,12 +207,9 @@ static bool bound(struct search *search, size_t from)
     }
     if (possible)
         search->best = search->cost;
-    for (size_t i = search->n; i-- > from;) {
-        if (search->ending[i]) {
-            put_back(search, i);
-            uncount(search, i, before);
-        }
-    }
+    for (size_t i = search->n_ending; i-- > n_ending;)
+        put_back(search, search->ending[i]);
+    uncount(search, n_ending, before);
     return possible;
 }
 
@@ -232,14 +220,16 @@ static void try_sets(struct search *search, size_t from)
         keep_best(search);
         return;
     }
+    const struct victims_cost before = search->cost;
+    const size_t n_ending = search->n_ending;
     for (size_t i = from; i < search->n; i++) {
-        const struct victims_cost before = count(search, i);
+        count(search, i);
         if (!is_hopeless(search)) {
             take_out(search, i);
             try_sets(search, i + 1);
             put_back(search, i);
         }
-        uncount(search, i, before);
+        uncount(search, n_ending, before);
     }
 }
 
@@ -248,7 +238,7 @@ static void try_sets(struct search *search, size_t from)
 /* Victims who are all out: those that are on one card, or all, from the dearest on. */
 struct crowd {
     size_t n;
-    size_t *victims;
+    uint32_t *victims;
 };
 
 /* Whether the end of the one frees just what that of the other does. False where telling takes longer. */
@@ -284,6 +274,7 @@ static bool is_over(const struct search *search)
 static void spare(struct search *search, const struct crowd *crowd, size_t from, size_t needed)
 {
     const struct victims_cost before = search->cost;
+    const size_t n_ending = search->n_ending;
     size_t i = from;
 
     for (;;) {
@@ -302,11 +293,9 @@ static void spare(struct search *search, const struct crowd *crowd, size_t from,
         } else {
             needed = at;
         }
-        count_one(search, at);
+        count(search, at);
     }
-    while (i > from)
-        uncount_one(search, crowd->victims[--i]);
-    search->cost = before;
+    uncount(search, n_ending, before);
 }
 
 static bool is_on(const struct allocation *allocation, const struct card *card)
@@ -319,11 +308,10 @@ static bool is_on(const struct allocation *allocation, const struct card *card)
     return false;
 }
 
-/* Victims by the card that they are on: those of the card of an index are members[begins[index]] to
- * before members[begins[index + 1]], in their order, and who is on another number of cards than one, or
- * nobody knows on which, is behind the last. */
+/* Victims by the card that they are on, each list in their order. Who is on another number of cards than
+ * one, or nobody knows on which, is in the last. */
 struct cards_victims {
-    size_t *begins, *members;
+    uint32_t *first, *next; /* by card, by victim; the number of victims: nobody */
 };
 
 static size_t group_of(const struct search *search, size_t at)
@@ -333,34 +321,34 @@ static size_t group_of(const struct search *search, size_t at)
     return (size_t)(card >= 0 && card < n ? card : n);
 }
 
-static void list_by_card(const struct search *search, size_t from, struct cards_victims *lists)
+static void list_by_card(const struct search *search, size_t from,
+                         const struct cards_victims *lists)
 {
-    const size_t n_groups = (size_t)search->what_if->node->n_cards + 1;
-
-    lists->begins = g_new0(size_t, n_groups + 2);
-    lists->members = g_new(size_t, search->n + 1);
-    for (size_t i = from; i < search->n; i++)
-        lists->begins[group_of(search, i) + 2]++;
-    for (size_t i = 2; i < n_groups + 2; i++)
-        lists->begins[i] += lists->begins[i - 1];
-    for (size_t i = from; i < search->n; i++)
-        lists->members[lists->begins[group_of(search, i) + 1]++] = i;
+    for (int32_t i = 0; i <= search->what_if->node->n_cards; i++)
+        lists->first[i] = (uint32_t)search->n;
+    for (size_t i = search->n; i-- > from;) {
+        uint32_t *first = &lists->first[group_of(search, i)];
+        lists->next[i] = *first;
+        *first = (uint32_t)i;
+    }
 }
 
 /* Who is on the card. */
 static void gather(const struct search *search, const struct cards_victims *lists,
                    const struct card *card, struct crowd *crowd)
 {
-    const size_t n_cards = (size_t)search->what_if->node->n_cards, at = (size_t)card->index;
-    size_t i = lists->begins[at], j = lists->begins[n_cards];
-    const size_t i_end = lists->begins[at + 1], j_end = lists->begins[n_cards + 1];
+    uint32_t on_it = lists->first[card->index];
+    uint32_t perhaps = lists->first[search->what_if->node->n_cards];
 
-    crowd->n = 0;
-    while (i < i_end || j < j_end) {
-        const bool only = j == j_end || (i < i_end && lists->members[i] < lists->members[j]);
-        const size_t next = lists->members[only ? i++ : j++];
-        if (only || is_on(search->victims[next].allocation, card))
-            crowd->victims[crowd->n++] = next;
+    for (crowd->n = 0; on_it < search->n || perhaps < search->n;) {
+        if (on_it < perhaps) {
+            crowd->victims[crowd->n++] = on_it;
+            on_it = lists->next[on_it];
+            continue;
+        }
+        if (is_on(search->victims[perhaps].seat->allocation, card))
+            crowd->victims[crowd->n++] = perhaps;
+        perhaps = lists->next[perhaps];
     }
 }
 
@@ -379,28 +367,23 @@ static guint find_place(const struct search *search, const struct seat *seat)
 static void take_out_all(struct search *search, const struct crowd *crowd)
 {
     const struct scratch *scratch = search->scratch;
-    size_t n_parts = 0;
+    size_t n_kinds = 0;
 
     for (size_t i = 0; i < crowd->n; i++) {
         const struct seat *seat = search->victims[crowd->victims[i]].seat;
         scratch->places[i] = find_place(search, seat);
-        scratch->marked[scratch->places[i]] = true;
-        if (scratch->of_kind[seat->kind] == 0) {
-            scratch->parts[n_parts] = (struct what_if_part){seat->allocation, 0};
-            scratch->of_kind[seat->kind] = (uint32_t)++n_parts;
-        }
-        scratch->parts[scratch->of_kind[seat->kind] - 1].n++;
+        if (scratch->of_kind[seat->kind]++ == 0)
+            scratch->kinds[n_kinds++] = seat->kind;
     }
-    const struct what_if_those those = {scratch->places, scratch->marked, crowd->n, scratch->parts,
-                                        n_parts};
+    for (size_t i = 0; i < n_kinds; i++) {
+        const uint32_t kind = scratch->kinds[i];
+        int *n = &scratch->of_kind[kind];
+        scratch->parts[i] = (struct what_if_part){search->roster->kinds[kind].example, *n};
+        balance(search, kind, *n);
+        *n = 0;
+    }
+    const struct what_if_those those = {scratch->places, crowd->n, scratch->parts, n_kinds};
     what_if_without_those(search->what_if, &those);
-    for (size_t i = 0; i < crowd->n; i++) {
-        const uint32_t kind = search->victims[crowd->victims[i]].seat->kind;
-        scratch->marked[scratch->places[i]] = false;
-        if (scratch->of_kind[kind] > 0)
-            balance(search, kind, scratch->parts[scratch->of_kind[kind] - 1].n);
-        scratch->of_kind[kind] = 0;
-    }
 }
 
 static void spare_most(struct search *search, const struct crowd *crowd,
@@ -420,7 +403,9 @@ static void spare_on_cards(struct search *search, size_t from, struct crowd *cro
                            const struct what_if_mark *mark)
 {
     const struct node *node = search->what_if->node;
-    struct cards_victims lists;
+    g_autofree uint32_t *first = g_new(uint32_t, (size_t)node->n_cards + 1);
+    g_autofree uint32_t *next = g_new(uint32_t, search->n);
+    const struct cards_victims lists = {first, next};
 
     list_by_card(search, from, &lists);
     search->lenient = true;
@@ -429,8 +414,6 @@ static void spare_on_cards(struct search *search, size_t from, struct crowd *cro
         spare_most(search, crowd, mark);
     }
     search->lenient = false;
-    g_free(lists.begins);
-    g_free(lists.members);
 }
 
 /* Where one card is asked for, the best set is one of pods on one card, or else others are needed for
@@ -438,13 +421,13 @@ static void spare_on_cards(struct search *search, size_t from, struct crowd *cro
 static void spare_many(struct search *search, size_t from, const struct what_if_mark *mark)
 {
     const struct victims_cost worst = search->best;
-    const size_t n_all = search->what_if->node->allocations->len, n_kinds = search->roster->n_kinds;
-    g_autofree bool *marked = g_new0(bool, n_all + 1);
-    g_autofree uint32_t *of_kind = g_new0(uint32_t, n_kinds + 1);
-    g_autofree struct what_if_part *parts = g_new(struct what_if_part, n_kinds + 1);
-    g_autofree guint *places = g_new(guint, search->n + 1);
-    struct scratch scratch = {places, marked, of_kind, parts};
-    g_autofree size_t *members = g_new(size_t, search->n + 1);
+    const size_t n_kinds = search->roster->n_kinds;
+    g_autofree int *of_kind = g_new0(int, n_kinds);
+    g_autofree uint32_t *kinds = g_new(uint32_t, n_kinds);
+    g_autofree struct what_if_part *parts = g_new(struct what_if_part, n_kinds);
+    g_autofree guint *places = g_new(guint, search->n);
+    struct scratch scratch = {places, of_kind, kinds, parts};
+    g_autofree uint32_t *members = g_new(uint32_t, search->n);
     struct crowd crowd = {0, members};
 
     search->scratch = &scratch;
@@ -456,7 +439,7 @@ static void spare_many(struct search *search, size_t from, const struct what_if_
     search->best = worst;
     search->tries = 0;
     for (crowd.n = 0; from + crowd.n < search->n; crowd.n++)
-        members[crowd.n] = from + crowd.n;
+        members[crowd.n] = (uint32_t)(from + crowd.n);
     spare_most(search, &crowd, mark);
 }
 
@@ -537,7 +520,7 @@ static void begin(struct search *search, size_t *ret_n_fixed)
     size_t n_named = 0;
 
     for (uint32_t i = 0; i < search->roster->n_kinds; i++)
-        list_freed(search->query, search->roster->kinds[i].example,
+        list_freed(search->query, &search->roster->kinds[i],
                    &search->freed[i * search->n_balances]);
     for (size_t i = 0; i < search->n; i++) {
         if (!search->victims[i].named)
@@ -554,6 +537,18 @@ static void begin(struct search *search, size_t *ret_n_fixed)
     }
 }
 
+/* They are in order, so none of them is moved by one before. */
+static void put_chosen_first(const struct search *search, struct victims *victims)
+{
+    victims->n_chosen = search->found ? search->n_best : 0;
+    for (size_t i = 0; i < victims->n_chosen; i++) {
+        struct victim *chosen = &victims->all[search->best_ending[i]];
+        const struct victim other = victims->all[i];
+        victims->all[i] = *chosen;
+        *chosen = other;
+    }
+}
+
 bool victims_choose(struct what_if *what_if, const struct roster *roster,
                     const struct victims_query *query, struct victims *victims,
                     struct victims_cost *ret_cost)
@@ -561,8 +556,8 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
     const size_t n = victims->n, n_balances = count_balances(query);
     g_autoptr(what_if_mark_ptr) mark = what_if_mark(what_if);
     g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
-    g_autofree bool *ending = g_new0(bool, n + 1);
-    g_autofree bool *best_ending = g_new0(bool, n + 1);
+    g_autofree uint32_t *ending = g_new(uint32_t, n + 1);
+    g_autofree uint32_t *best_ending = g_new(uint32_t, n + 1);
     g_autofree int64_t *freed = g_new(int64_t, roster->n_kinds *n_balances + 1);
     struct search search = {
         .what_if = what_if,
@@ -592,8 +587,7 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
         try_sets(&search, n_fixed);
     }
     what_if_return(what_if, mark);
-    for (size_t i = 0; i < n; i++)
-        victims->all[i].chosen = search.found && best_ending[i];
+    put_chosen_first(&search, victims);
     if (search.found)
         *ret_cost = search.best;
     return search.found;

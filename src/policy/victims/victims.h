@@ -36,13 +36,11 @@
 
 struct victim {
     const struct seat *seat;
-    struct allocation *allocation; /* the seat's */
-    bool named;                    /* by kube-scheduler */
-    bool fixed;                    /* is to end in any case */
-    bool idle;                     /* ends before others of its class, if its class ends first */
-    uint32_t n_budgets;
+    bool named; /* by kube-scheduler */
+    bool fixed; /* is to end in any case */
+    bool idle;  /* ends before others of its class, if its class ends first */
+    uint8_t n_budgets;
     uint32_t budgets[VICTIM_BUDGETS_MAX]; /* that its end would draw on: places in `allowed` */
-    bool chosen;                          /* the answer */
 };
 
 struct victims_query {
@@ -77,10 +75,11 @@ int victims_cost_compare(const struct victims_cost *a, const struct victims_cost
 struct victims {
     struct victim *all;
     size_t n;
+    size_t n_chosen; /* the answer: the first of them */
 };
 
 /* False: nothing helps. Leaves the what-if node as it was, and it is as it was when the roster was made.
- * The victims, of seats of the roster, are put in another order. */
+ * The victims, of seats of the roster, are put in another order: those that are chosen first. */
 bool victims_choose(struct what_if *what_if, const struct roster *roster,
                     const struct victims_query *query, struct victims *victims,
                     struct victims_cost *ret_cost);

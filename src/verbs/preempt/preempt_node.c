@@ -103,13 +103,14 @@ static bool is_of_last(const struct inquiry *inquiry, guint hash, const char *ui
 {
     const struct naming *last = &inquiry->last;
 
-    return !last->node || (last->hashes & hash_bit(hash) &&
-                           find_uid(last, find_hash(last, hash), hash, uid) < last->node->n_uids);
+    return last->hashes & hash_bit(hash) &&
+           find_uid(last, find_hash(last, hash), hash, uid) < last->node->n_uids;
 }
 
 static bool may_end(const struct inquiry *inquiry, const struct seat *seat)
 {
-    return seat->terminating || is_of_last(inquiry, seat->uid_hash, seat->uid);
+    return !inquiry->last.node || seat->terminating ||
+           is_of_last(inquiry, seat->uid_hash, seat->uid);
 }
 
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
@@ -125,7 +126,7 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
         json_arena_alloc(preempt->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->seats);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
-        struct allocation *allocation = seat->allocation;
+        const struct allocation *allocation = seat->allocation;
         const bool named = note_named(inquiry, seat);
         const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
         if (!named && !(lesser && may_end(inquiry, seat)))
@@ -133,7 +134,6 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
         struct victim *victim = &inquiry->victims.all[inquiry->victims.n++];
         *victim = (struct victim){
             .seat = seat,
-            .allocation = allocation,
             .named = named,
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
@@ -141,19 +141,21 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
                     idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
         };
         if (budgets)
-            victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
-                                           G_N_ELEMENTS(victim->budgets));
+            victim->n_budgets = (uint8_t)budgets_of(preempt->budgets, allocation, victim->budgets,
+                                                    G_N_ELEMENTS(victim->budgets));
     }
 }
 
 /* Violations among those that kube-scheduler has named and the ledger does not know. */
 static int64_t foreign_violations(const struct preempt *preempt, const struct inquiry *inquiry)
 {
+    if (inquiry->on->violations == 0)
+        return 0;
     g_autofree int64_t *left =
         g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
     int64_t known = 0;
 
-    for (size_t i = 0; inquiry->on->violations > 0 && i < inquiry->victims.n; i++) {
+    for (size_t i = 0; i < inquiry->victims.n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
         bool violates = false;
         for (uint32_t j = 0; victim->named && j < victim->n_budgets; j++)
@@ -172,35 +174,30 @@ static bool knows_named(const struct inquiry *inquiry)
     return true;
 }
 
-/* Those that kube-scheduler has named first, as it has named them. `n`: how many are chosen. */
-static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry, size_t n,
+/* Those that kube-scheduler has named first, as it has named them. */
+static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry,
                           struct preemption_node *answer)
 {
-    const size_t n_named = inquiry->on->n_uids;
+    const size_t n_named = inquiry->on->n_uids, n = inquiry->victims.n_chosen;
     const struct seat *seats = inquiry->roster->seats;
-    g_autofree bool *spared = g_new0(bool, inquiry->roster->n + 1);
-    const char **others =
-        json_arena_alloc(preempt->arena, (n_named + n + 1) * sizeof *answer->uids);
-    size_t n_others = 0;
+    g_autofree bool *ends = g_new0(bool, inquiry->roster->n + 1);
 
-    answer->uids = others;
-    others += n_named;
-    for (size_t i = 0; i < inquiry->victims.n; i++) {
-        const struct victim *victim = &inquiry->victims.all[i];
-        if (victim->named)
-            spared[victim->seat - seats] = !victim->chosen;
-        else if (victim->chosen)
-            others[n_others++] = victim->seat->uid;
-        if (victim->chosen)
-            __builtin_prefetch(victim->seat->uid); /* it is written soon */
+    answer->uids = json_arena_alloc(preempt->arena, (n_named + n + 1) * sizeof *answer->uids);
+    for (size_t i = 0; i < n; i++) {
+        const struct seat *seat = inquiry->victims.all[i].seat;
+        ends[seat - seats] = true;
+        __builtin_prefetch(seat->uid); /* it is written soon */
     }
     for (size_t i = 0; i < n_named; i++) {
         const struct seat *seat = inquiry->seats[i];
-        if (!seat || !spared[seat - seats])
+        if (!seat || ends[seat - seats])
             answer->uids[answer->n_uids++] = inquiry->on->uids[i];
     }
-    memmove(&answer->uids[answer->n_uids], others, n_others * sizeof *others);
-    answer->n_uids += n_others;
+    for (size_t i = 0; i < n; i++) {
+        const struct victim *victim = &inquiry->victims.all[i];
+        if (!victim->named)
+            answer->uids[answer->n_uids++] = victim->seat->uid;
+    }
 }
 
 /* What has to be so for the pod to come. */
@@ -220,10 +217,9 @@ static bool finds_room(const struct node *node, void *data)
 /* How many the last answer has named too; of all others only who is being deleted is nobody new. */
 static void compare_with_last(const struct inquiry *inquiry, struct preempt_answer *answer)
 {
-    for (size_t i = 0; i < inquiry->victims.n; i++) {
-        const struct victim *victim = &inquiry->victims.all[i];
-        const struct seat *seat = victim->seat;
-        if (!victim->chosen || seat->terminating)
+    for (size_t i = 0; i < inquiry->victims.n_chosen; i++) {
+        const struct seat *seat = inquiry->victims.all[i].seat;
+        if (seat->terminating)
             continue;
         const bool again = is_of_last(inquiry, seat->uid_hash, seat->uid);
         answer->n_last += again;
@@ -272,12 +268,12 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
         .one_card = !wish.relief && dialect_asks_one_card(node, preempt->request),
         .fickle = dialect_is_fickle(preempt->request),
     };
+    const int64_t foreign = foreign_violations(preempt, &inquiry);
     if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost))
         return false;
     answer.node.dearest = cost.dearest;
-    write_victims(preempt, &inquiry, (size_t)(cost.n + cost.going), &answer.node);
-    answer.node.violations =
-        MIN(cost.violations + foreign_violations(preempt, &inquiry), (int64_t)answer.node.n_uids);
+    write_victims(preempt, &inquiry, &answer.node);
+    answer.node.violations = MIN(cost.violations + foreign, (int64_t)answer.node.n_uids);
     if (last)
         compare_with_last(&inquiry, &answer);
     *ret_answer = answer;
