@@ -161,7 +161,8 @@ struct dialect {
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;
 
-    bool node_units; /* its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most */
+    /* Its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most. It has read_sketch. */
+    bool node_units;
     enum isolation isolation;
     struct dialect_words words; /* all NULL: nobody is told to ask so */
 

@@ -166,6 +166,7 @@ struct topology {
     int32_t n_pools;
     struct links *links; /* links.h; a reference, or NULL */
     struct sketch sketch;
+    struct sketch absent; /* of the one of `away` whose unit amounts are in; only its unit counts */
     struct topology_card cards[NODE_CARDS_MAX]; /* by index */
     struct pool pools[NODE_POOLS_MAX];          /* strings by topology_keep */
     GStringChunk *strings;
@@ -304,7 +305,7 @@ struct node {
     int32_t
         slots_ahead; /* likewise: all that changes then is that a card takes so many holders; 0: more */
     GArray *departed; /* struct departed, or NULL */
-    struct sketch sketch;
+    struct sketch sketch, absent; /* as in struct topology */
 
     struct heartbeat heartbeat; /* likewise */
 

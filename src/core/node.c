@@ -153,6 +153,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     free_hardware(node);
     node->paused = topology->sketch.dialect != NULL;
     node->sketch = topology->sketch;
+    node->absent = topology->absent;
     node->dialect = topology->dialect;
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
@@ -212,6 +213,14 @@ void node_set_topology(struct node *node, const struct topology *topology)
                          (uint64_t)node->pools[i].capacity;
     }
     node_apply_health(node);
+    for (guint i = 0; i < node->allocations->len; i++)
+        allocation_choose(node->allocations->pdata[i], node);
+    node_charge_all(node, node_cpu_pods(node));
+}
+
+void node_set_unit(struct node *node, int64_t memory_unit)
+{
+    node->memory_unit = memory_unit;
     for (guint i = 0; i < node->allocations->len; i++)
         allocation_choose(node->allocations->pdata[i], node);
     node_charge_all(node, node_cpu_pods(node));

@@ -36,6 +36,9 @@ void node_charge(struct node *node, struct allocation *allocation, int sign);
 /* Replaces cards and pools and counts the node's allocations anew. */
 void node_set_topology(struct node *node, const struct topology *topology);
 
+/* The bytes in one AMOUNT_NODE_UNITS; its pods count anew. */
+void node_set_unit(struct node *node, int64_t memory_unit);
+
 /* Replaces cards, pools and all that a Node object says by those of another node, and counts the
  * node's own allocations anew. */
 void node_copy_hardware(struct node *node, const struct node *from);

@@ -422,11 +422,17 @@ static bool names_its_own(const struct node_view *view, const struct topology *t
 
 /* Whose plugins have gone, or are ignored. kubelet goes on naming what they had registered; of what it
  * has never had it gives nothing, so that nobody holds it. */
-static void note_away(const struct node_view *view, struct topology *topology)
+static void note_away(const struct node_view *view, const struct dialect_options *options,
+                      struct topology *topology)
 {
     for (size_t i = 0; dialects[i] && topology->n_away < NODE_AWAY_MAX; i++) {
-        if (!offers(topology, dialects[i]) && names_its_own(view, topology, dialects[i]))
-            topology->away[topology->n_away++] = dialects[i];
+        if (offers(topology, dialects[i]) || !names_its_own(view, topology, dialects[i]))
+            continue;
+        topology->away[topology->n_away++] = dialects[i];
+        if (dialects[i]->node_units) {
+            topology->absent.dialect = dialects[i];
+            dialects[i]->read_sketch(view, options, &topology->absent);
+        }
     }
 }
 
@@ -460,7 +466,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
         mark_sliced(ret_topology);
-        note_away(view, ret_topology);
+        note_away(view, options, ret_topology);
     }
     return claimed;
 }

@@ -185,6 +185,28 @@ START_TEST(who_holds_a_card_holds_it_when_the_plugin_has_gone)
 }
 END_TEST
 
+/* Nobody but the pods tells then what one of their units was. */
+START_TEST(amounts_keep_their_unit_when_the_plugin_has_gone)
+{
+    static const struct {
+        const char *amount;
+        int64_t unit;
+    } pods[] = {{"4", GIB}, {"4096", GIB / 1024}};
+    const char *amount = pods[_i].amount;
+
+    READ_NODE({"aliyun.com/gpu-mem", _i ? "32768" : "32"}, {"aliyun.com/gpu-count", "2"},
+              TENCENT("200"));
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", amount}), REASON_NONE);
+    book_placement("a");
+    const struct node *node =
+        READ_NODE({"aliyun.com/gpu-mem", "0"}, {"aliyun.com/gpu-count", "0"}, TENCENT("200"));
+    ck_assert_int_eq(node->memory_unit, pods[_i].unit);
+    ck_assert_int_eq(node->cards[0].memory_used, 4 * GIB);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(node->cards[0].memory_used, 0);
+}
+END_TEST
+
 START_TEST(devices_are_held_when_the_node_shares_its_cards_otherwise)
 {
     READ_NODE({"nvidia.com/gpu", "2"});
@@ -254,6 +276,7 @@ static Suite *suite(void)
     tcase_add_test(tc, who_holds_a_card_holds_it_when_the_plugin_has_gone);
     tcase_add_test(tc, devices_are_held_when_the_node_shares_its_cards_otherwise);
     tcase_add_test(tc, only_the_card_that_is_held_is_kept);
+    tcase_add_loop_test(tc, amounts_keep_their_unit_when_the_plugin_has_gone, 0, 2);
     tcase_add_test(tc, who_can_hold_nothing_keeps_nobody_away);
     tcase_add_test(tc, a_pod_may_not_ask_in_two_ways);
     tcase_add_loop_test(tc, conditions_hold_for_every_dialect, 0, G_N_ELEMENTS(conditions));

@@ -9,17 +9,41 @@
 #include "core/card.h"
 #include "core/node.h"
 
-/* In the node's units: of the largest card that a pod states, and of the largest pod. */
-static void look(const struct node *node, int64_t *ret_card, int64_t *ret_pod)
+/* In the node's units: of the largest card that a pod of the dialect states, and of the largest
+ * share. */
+static void look(const struct node *node, const struct dialect *dialect, int64_t *ret_card,
+                 int64_t *ret_pod)
 {
     *ret_card = *ret_pod = 0;
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = node->allocations->pdata[i];
-        if (allocation->dialect != node->sketch.dialect || allocation->distrust != DISTRUST_NONE)
+        if (allocation->dialect != dialect || allocation->distrust != DISTRUST_NONE)
             continue;
         *ret_card = MAX(*ret_card, allocation->card_units);
-        *ret_pod = MAX(*ret_pod, allocation->match_amount);
+        for (uint32_t j = 0; j < allocation->n_shares; j++) {
+            const struct amount memory = allocation->shares[j].memory;
+            if (memory.kind == AMOUNT_NODE_UNITS)
+                *ret_pod = MAX(*ret_pod, memory.value);
+        }
     }
+}
+
+static int64_t tell_unit(const struct sketch *sketch, int64_t largest)
+{
+    const int64_t guess = largest >= sketch->mib_from ? MIB : GIB;
+
+    return sketch->unit ? sketch->unit : guess;
+}
+
+/* The cards are others' to tell. */
+static void draw_unit(struct node *node)
+{
+    int64_t card, pod;
+
+    look(node, node->absent.dialect, &card, &pod);
+    const int64_t unit = tell_unit(&node->absent, MAX(card, pod));
+    if (unit != node->memory_unit)
+        node_set_unit(node, unit);
 }
 
 void sketch_draw(struct node *node)
@@ -27,11 +51,12 @@ void sketch_draw(struct node *node)
     const struct sketch sketch = node->sketch;
     int64_t card, pod;
 
+    if (node->absent.dialect)
+        draw_unit(node);
     if (!sketch.dialect || sketch.mib_from == 0)
         return;
-    look(node, &card, &pod);
-    const int64_t guess = MAX(card, pod) >= sketch.mib_from ? MIB : GIB;
-    const int64_t unit = sketch.unit ? sketch.unit : guess;
+    look(node, sketch.dialect, &card, &pod);
+    const int64_t unit = tell_unit(&sketch, MAX(card, pod));
     const bool known = card > 0 && sketch.n_cards > 0;
     const struct amount size = {card, AMOUNT_NODE_UNITS};
     if (node->memory_unit == unit && node->n_cards == (known ? sketch.n_cards : 0) &&
