@@ -64,7 +64,8 @@ START_TEST(places_that_are_kept_are_known)
     g_autofree char *body = ask("6");
     g_autoptr(GString) reply = g_string_new(NULL);
 
-    live_options.hold_ms = live_options.n_places = 8;
+    live_options.hold_ms = 3600000;
+    live_options.n_places = 8;
     store_free(live);
     live = store_new(&live_options);
     list_all();
