@@ -140,9 +140,11 @@ struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *
         tenant->ns = g_strdup(ns);
         g_hash_table_insert(gangs->tenants, tenant->ns, tenant);
         roll_add(&gangs->tenant_roll, &tenant->entry);
+        gang_recall_slow(gangs, tenant);
     }
     tenant->n_gangs++;
     gang = g_new0(struct gang, 1);
+    gang->tenant = tenant;
     gang->key = g_strdup_printf("%s/%s%s", ns, native ? "native/" : "", name);
     gang->ns = g_strdup(ns);
     gang->name = g_strdup(name);

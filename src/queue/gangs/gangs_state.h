@@ -19,6 +19,7 @@ struct gang_room {
 
 struct gang {
     struct roll_entry entry;
+    struct gang_tenant *tenant;
     char *key, *ns, *name;
     bool native, declared, whole;
     bool half;           /* some are bound, and too few */
@@ -82,6 +83,7 @@ struct gang_tenant {
     char *ns;
     uint32_t n_gangs, n_places;
     int64_t rested_ms; /* when it has made up for what its searches have taken */
+    int64_t slow_ms;   /* "slow/NAMESPACE" of gangs.rests; 0: there is none */
 };
 
 /* Before anything of it or of its members changes that an image has (gangs_image.c): what gangs.h offers for
@@ -149,6 +151,8 @@ bool gangs_end_rests(struct gangs *gangs, int64_t now_ms);
 bool gang_must_wait(const struct gangs *gangs, const struct gang *asking, const char *pool);
 /* It was told so, or something else. */
 void gang_set_waiting(struct gangs *gangs, struct gang *gang, bool waiting);
+/* From gangs.rests. */
+void gang_recall_slow(const struct gangs *gangs, struct gang_tenant *tenant);
 /* Before places lapse. Returns whether anything has changed. */
 bool gangs_expire_turns(struct gangs *gangs, int64_t now_ms);
 

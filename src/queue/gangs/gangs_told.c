@@ -338,6 +338,13 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang_note_half(gangs, gang);
     }
     gangs->news = false;
-    return decode_rests(gangs, arena, object, error) &&
-           gangs_decode_room_rests(gangs, arena, object, error);
+    if (!decode_rests(gangs, arena, object, error) ||
+        !gangs_decode_room_rests(gangs, arena, object, error))
+        return false;
+    GHashTableIter tenants;
+    void *tenant;
+    g_hash_table_iter_init(&tenants, gangs->tenants);
+    while (g_hash_table_iter_next(&tenants, NULL, &tenant))
+        gang_recall_slow(gangs, tenant);
+    return true;
 }

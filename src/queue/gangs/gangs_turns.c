@@ -15,22 +15,23 @@ static char *slow_key(const char *ns)
     return g_strdup_printf("slow/%s", ns);
 }
 
-static int64_t slow_until(const struct gangs *gangs, const char *ns)
+void gang_recall_slow(const struct gangs *gangs, struct gang_tenant *tenant)
 {
-    g_autofree char *key = slow_key(ns);
+    g_autofree char *key = slow_key(tenant->ns);
     const int64_t *until_ms = g_hash_table_lookup(gangs->rests, key);
 
-    return until_ms ? *until_ms : 0;
+    tenant->slow_ms = until_ms ? *until_ms : 0;
 }
 
 /* Returns whether that is news: each time is told to a record. */
-static bool note_slow(struct gangs *gangs, const char *ns, int64_t now_ms)
+static bool note_slow(struct gangs *gangs, struct gang_tenant *tenant, int64_t now_ms)
 {
     const int64_t until_ms = now_ms + SLOW_MS;
 
-    if (until_ms - slow_until(gangs, ns) < SWIFT_MS)
+    if (until_ms - tenant->slow_ms < SWIFT_MS)
         return false;
-    g_hash_table_replace(gangs->rests, slow_key(ns), g_memdup2(&until_ms, sizeof until_ms));
+    tenant->slow_ms = until_ms;
+    g_hash_table_replace(gangs->rests, slow_key(tenant->ns), g_memdup2(&until_ms, sizeof until_ms));
     return true;
 }
 
@@ -46,12 +47,13 @@ static bool is_taken(const struct gangs *gangs, const struct gang *asking, const
 
 static bool gives_way(const struct gangs *gangs, const struct gang *asking, const char *pool)
 {
-    if (gangs->waiting->len == 0 || gang_places(asking) > 0)
+    const int64_t slow_ms = asking->tenant->slow_ms;
+
+    if (slow_ms == 0 || gang_places(asking) > 0)
         return false;
-    const int64_t slow_ms = slow_until(gangs, asking->ns);
-    for (guint i = 0; slow_ms > 0 && i < gangs->waiting->len; i++) {
+    for (guint i = 0; i < gangs->waiting->len; i++) {
         const struct gang *gang = g_ptr_array_index(gangs->waiting, i);
-        if (gang->pool == pool && slow_until(gangs, gang->ns) < slow_ms)
+        if (gang->pool == pool && gang->tenant->slow_ms < slow_ms)
             return true;
     }
     return false;
@@ -74,17 +76,38 @@ void gang_set_waiting(struct gangs *gangs, struct gang *gang, bool waiting)
     gang->turn_ms = 0;
 }
 
+/* What those who wait for a pool go by. */
+struct turn {
+    const char *pool;
+    bool taken;
+    int64_t slow_ms; /* of those who have been slow least lately */
+};
+
+/* One for each pool, of which there are a few. */
+static struct turn *find_turn(GArray *turns, const struct gangs *gangs, const struct gang *waiting)
+{
+    for (guint i = 0; i < turns->len; i++) {
+        struct turn *turn = &g_array_index(turns, struct turn, i);
+        if (turn->pool == waiting->pool)
+            return turn;
+    }
+    const struct turn turn = {waiting->pool, is_taken(gangs, waiting, waiting->pool), INT64_MAX};
+    g_array_append_val(turns, turn);
+    return &g_array_index(turns, struct turn, turns->len - 1);
+}
+
 /* Who does not come when it may has had its turn. Returns whether anything has changed. */
-static bool expire_turn(struct gangs *gangs, struct gang *gang, int64_t now_ms)
+static bool expire_turn(struct gangs *gangs, struct gang *gang, const struct turn *turn,
+                        int64_t now_ms)
 {
     const int64_t before_ms = gang->turn_ms;
 
-    if (gang_must_wait(gangs, gang, gang->pool)) {
+    if (turn->taken || gang->tenant->slow_ms > turn->slow_ms) {
         gang->turn_ms = 0;
     } else if (gang->turn_ms == 0) {
         gang->turn_ms = MAX(now_ms, 1);
     } else if (now_ms - gang->turn_ms >= TURN_MS) {
-        note_slow(gangs, gang->ns, now_ms);
+        note_slow(gangs, gang->tenant, now_ms);
         gang_set_waiting(gangs, gang, false);
     }
     return gang->turn_ms != before_ms;
@@ -92,18 +115,24 @@ static bool expire_turn(struct gangs *gangs, struct gang *gang, int64_t now_ms)
 
 bool gangs_expire_turns(struct gangs *gangs, int64_t now_ms)
 {
+    g_autoptr(GArray) turns = g_array_new(FALSE, FALSE, sizeof(struct turn));
     bool any = false;
 
     for (guint i = 0; i < gangs->holding->len; i++) {
         const struct gang *gang = g_ptr_array_index(gangs->holding, i);
         const bool late = gang->deadline_ms != 0 && now_ms >= gang->deadline_ms;
         if (!gang->whole && gang->held_ms != 0 && (late || now_ms - gang->held_ms >= SWIFT_MS))
-            any |= note_slow(gangs, gang->ns, now_ms);
+            any |= note_slow(gangs, gang->tenant, now_ms);
+    }
+    for (guint i = 0; i < gangs->waiting->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->waiting, i);
+        struct turn *turn = find_turn(turns, gangs, gang);
+        turn->slow_ms = MIN(turn->slow_ms, gang->tenant->slow_ms);
     }
     for (guint i = gangs->waiting->len; i > 0; i--) {
         struct gang *gang = g_ptr_array_index(gangs->waiting, i - 1);
         gang_change(gangs, gang);
-        any |= expire_turn(gangs, gang, now_ms);
+        any |= expire_turn(gangs, gang, find_turn(turns, gangs, gang), now_ms);
     }
     return any;
 }
