@@ -139,14 +139,13 @@ static GPtrArray *find_coming(struct arrival_views *views, const struct arrivals
         const guint like = arrival->like->at;
         if (like == i)
             asked[i] = NULL;
-        if (arrival_is_shut_out(arrival, views->node, query))
-            continue;
         const struct node *found = arrival_view_of(views, arrival);
         if (asked[like] != found) {
             asked[like] = found;
             may[like] = arrival_may_come(arrival, found, query);
         }
-        if (!may[like])
+        /* Asked of each, by names, and so only where one like it may come at all. */
+        if (!may[like] || arrival_is_shut_out(arrival, views->node, query))
             continue;
         coming = coming ? coming : g_ptr_array_new();
         g_ptr_array_add(coming, arrival);
