@@ -51,6 +51,7 @@ static const char *const unreadable[] = {
     "adopted soon",
     "rotate now",
     "rotate force now",
+    "rotate force\nrotate now",
     "secret",
 };
 

@@ -130,8 +130,10 @@ static bool read_line(struct keyring *keyring, const char *line)
     else if (g_strcmp0(words[0], "adopted") == 0)
         good = words[1] && !words[2] && read_time(words[1], &keyring->adopted_s);
     else if (g_strcmp0(words[0], "rotate") == 0) {
-        keyring->force |= g_strcmp0(words[1], "force") == 0 && !words[2];
-        good = keyring->rotate = !words[1] || keyring->force;
+        const bool force = g_strcmp0(words[1], "force") == 0 && !words[2];
+        good = !words[1] || force;
+        keyring->rotate = true;
+        keyring->force |= force;
     }
     for (char **word = words; *word; word++)
         explicit_bzero(*word, strlen(*word));
