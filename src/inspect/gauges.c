@@ -455,6 +455,7 @@ static void append_seals(struct store *store, GString *reply)
     for (unsigned i = 0; i < keyring_size(keyring); i++)
         sealed[i] = sealing_count(sealing, keyring_id(keyring, i));
     const unsigned open = sealing_count(sealing, NULL);
+    const bool full = sealing_count_in_the_way(sealing, keyring) > 0;
     store_unlock(store);
     for (unsigned i = 0; i < keyring_size(keyring); i++)
         g_string_append_printf(reply, "gpuledger_pods_sealed{key=\"%s\"} %u\n",
@@ -464,6 +465,10 @@ static void append_seals(struct store *store, GString *reply)
                            "# TYPE gpuledger_pods_to_seal gauge\n"
                            "gpuledger_pods_to_seal %u\n",
                            open);
+    append_sum(
+        reply, "gpuledger_seal_keys_full",
+        "1 while no other key can be made: there are eight, and pods are sealed with the oldest.",
+        full);
 }
 
 static void count_plan(const char *node, const struct plan_mark *mark, bool lives, void *data)

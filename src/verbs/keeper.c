@@ -12,6 +12,7 @@ struct keeper {
     struct seals *seals;
     char *version; /* of what was read last */
     int64_t next_ms;
+    bool warned; /* that there is no place for another key */
 };
 
 static int64_t now_s(void)
@@ -128,23 +129,41 @@ static bool adopt(struct keyring *keyring, struct store *store)
     return true;
 }
 
+static unsigned count_in_the_way(const struct keyring *keyring, struct store *store)
+{
+    store_lock(store);
+    const unsigned pods = sealing_count_in_the_way(store_sealing(store), keyring);
+    store_unlock(store);
+    return pods;
+}
+
+/* Before anybody asks for another key, so that there is time to end those pods. */
+static void warn_in_time(struct keeper *keeper, const struct keyring *keyring, struct store *store)
+{
+    const unsigned pods = count_in_the_way(keyring, store);
+
+    if (pods > 0 && !keeper->warned)
+        log_event(LOG_LEVEL_WARN,
+                  "no other key for seals could be made: pods are sealed with the oldest; end them "
+                  "before you ask for one",
+                  LOG_TEXT("key", keyring_id(keyring, 0)), LOG_NUMBER("pods", pods));
+    keeper->warned = pods > 0;
+}
+
 /* There is no place for another key but that of the oldest one, with which pods are sealed, as far as is known. */
 static bool would_lose_key(const struct keyring *keyring, struct store *store)
 {
     if (keyring_size(keyring) < KEYRING_KEYS_MAX || keyring_forces_rotation(keyring))
         return false;
-    const char *oldest = keyring_id(keyring, 0);
     const bool synced = store_is_synced(store);
-    store_lock(store);
-    const unsigned pods = sealing_count(store_sealing(store), oldest);
-    store_unlock(store);
+    const unsigned pods = count_in_the_way(keyring, store);
     if (synced && pods == 0)
         return false;
     log_event_limited(
         LOG_LEVEL_ERROR,
         "no other key for seals is made: pods are sealed with the oldest, and would count on every "
         "card of their nodes without it; end them, or ask with 'rotate: force'",
-        LOG_TEXT("key", oldest), LOG_NUMBER("pods", pods));
+        LOG_TEXT("key", keyring_id(keyring, 0)), LOG_NUMBER("pods", pods));
     return true;
 }
 
@@ -214,6 +233,7 @@ static void run(struct keeper *keeper, struct store *store, bool serves, GError 
         return;
     const bool adopted = adopt(keyring, store), rotated = rotate(keyring, store);
     const bool dropped = drop(keyring, store);
+    warn_in_time(keeper, keyring, store);
     /* Who was faster is read at the next look. */
     if ((adopted || rotated || dropped) && write_place(keeper, keyring, error) == OUTCOME_OK)
         seals_set(keeper->seals, g_steal_pointer(&keyring));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who looks after the keys of seals: at the start, and later, with storages that others write as well. */
 #include "verbs/keeper.h"
+#include "inspect/views.h"
 #include "kube/key_storages.h"
 #include "scripted_api.h"
 #include "suite.h"
@@ -73,14 +74,17 @@ static void setup(void)
     put("");
     world_init(&world);
     seals = seals_new();
+    store_free(world.store);
+    world.extender.store = world.store =
+        store_new(&(struct store_options){.policy = &policies[0], .seals = seals});
 }
 
 static void teardown(void)
 {
     keeper_free(keeper);
     keeper = NULL;
-    seals_free(seals);
     world_release(&world);
+    seals_free(seals);
 }
 
 static void begin(void)
@@ -243,6 +247,14 @@ static void note_seal(const char *uid, const char *key)
     store_unlock(world.store);
 }
 
+static bool says_that_keys_are_full(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    view_metrics(world.store, 0, text);
+    return strstr(text->str, "\ngpuledger_seal_keys_full 1\n") != NULL;
+}
+
 /* Eight keys, and with each a pod is sealed that cannot be patched. */
 START_TEST(a_key_that_is_in_use_is_not_replaced)
 {
@@ -253,7 +265,9 @@ START_TEST(a_key_that_is_in_use_is_not_replaced)
     put(keys->str);
     begin();
     world_sync(&world);
+    ck_assert(!says_that_keys_are_full());
     note_seal("uid-p", "0000000a");
+    ck_assert(says_that_keys_are_full());
     for (int i = 1; i < KEYRING_KEYS_MAX; i++) {
         g_autofree char *id = g_strdup_printf("0000001%d", i);
         note_seal(id, id);

@@ -86,6 +86,13 @@ unsigned sealing_count(const struct sealing *sealing, const char *key)
                : g_hash_table_size(sealing->wanted);
 }
 
+unsigned sealing_count_in_the_way(const struct sealing *sealing, const struct keyring *keyring)
+{
+    return keyring_size(keyring) < KEYRING_KEYS_MAX
+               ? 0
+               : sealing_count(sealing, keyring_id(keyring, 0));
+}
+
 bool sealing_has_tried(const struct sealing *sealing)
 {
     GHashTableIter iter;

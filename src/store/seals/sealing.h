@@ -21,6 +21,9 @@ void sealing_forget(struct sealing *sealing, const char *uid);
 /* Pods sealed by that key; NULL: those whose seal is to be written. */
 unsigned sealing_count(const struct sealing *sealing, const char *key);
 
+/* Whether another key would take the place of one by which pods are sealed: of how many. */
+unsigned sealing_count_in_the_way(const struct sealing *sealing, const struct keyring *keyring);
+
 /* Whether every pod whose seal is to be written has been tried often enough to go on without it. */
 bool sealing_has_tried(const struct sealing *sealing);
 
