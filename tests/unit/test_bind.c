@@ -334,21 +334,21 @@ END_TEST
 /* Without a Lease: whoever follows knows nothing of what is booked here. */
 struct fake_succession {
     struct succession succession;
-    bool came;
+    enum succession_state found;
     unsigned asked;
 };
 
-static bool may_have_come(struct succession *succession, int64_t deadline_ms)
+static enum succession_state find_successor(struct succession *succession, int64_t deadline_ms)
 {
     struct fake_succession *fake = (struct fake_succession *)succession;
 
     fake->asked++;
-    return fake->came;
+    return fake->found;
 }
 
-START_TEST(who_leaves_binds_until_a_successor_may_be_there)
+START_TEST(who_leaves_binds_until_a_successor_is_there)
 {
-    struct fake_succession fake = {.succession.may_have_come = may_have_come};
+    struct fake_succession fake = {.succession.find = find_successor};
 
     world.extender.succession = &fake.succession;
     for (int i = 0; i < 4; i++)
@@ -358,14 +358,21 @@ START_TEST(who_leaves_binds_until_a_successor_may_be_there)
     g_atomic_int_set(&world.extender.leaving, 1);
     world_expect_bind(&world, "q", "duo", "");
     ck_assert_uint_eq(fake.asked, 1);
-    fake.came = true;
+    fake.found = SUCCESSION_UNKNOWN;
+    world_expect_bind(&world, "r", "duo", "gpuledger is shutting down; try again");
+    ck_assert_uint_eq(fake.asked, 2);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 2);
+    fake.found = SUCCESSION_NONE;
+    world_expect_bind(&world, "r", "duo", "");
+    ck_assert_uint_eq(fake.asked, 3);
+    fake.found = SUCCESSION_THERE;
     const uint64_t before = results(BIND_RESULT_NOT_READY);
     const int64_t held = world_used(&world, "duo", 0);
-    world_expect_bind(&world, "r", "duo", "gpuledger is shutting down; try again");
     world_expect_bind(&world, "s", "duo", "gpuledger is shutting down; try again");
-    ck_assert_uint_eq(fake.asked, 2); /* once is enough */
+    world_expect_bind(&world, "s", "duo", "gpuledger is shutting down; try again");
+    ck_assert_uint_eq(fake.asked, 4); /* once is enough */
     ck_assert_uint_eq(results(BIND_RESULT_NOT_READY), before + 2);
-    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 2);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 3);
     ck_assert_int_eq(world_used(&world, "duo", 0), held);
 }
 END_TEST
@@ -423,7 +430,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, bad_bodies_are_errors_that_say_why, 0, G_N_ELEMENTS(bad_bodies));
     tcase_add_test(tc, keys_are_read_in_any_case);
     tcase_add_test(tc, a_draining_extender_binds_no_more);
-    tcase_add_test(tc, who_leaves_binds_until_a_successor_may_be_there);
+    tcase_add_test(tc, who_leaves_binds_until_a_successor_is_there);
     tcase_add_test(tc, before_the_first_lists_nothing_is_bound);
     suite_add_tcase(s, tc);
     return s;

@@ -37,9 +37,9 @@ static void say(const char *match, unsigned status, const char *body)
     script(&(struct fake_reply){.match = match, .status = status, .chunks = {body}});
 }
 
-static bool may_have_come(void)
+static void expect(enum succession_state wanted)
 {
-    return succession->may_have_come(succession, clock_ms() + 300);
+    ck_assert_int_eq(succession->find(succession, clock_ms() + 300), wanted);
 }
 
 START_TEST(it_is_alone_until_another_pod_is_there)
@@ -48,10 +48,10 @@ START_TEST(it_is_alone_until_another_pod_is_there)
     say(ALL, 200, LIST(POD("gl-0", "Running")));
     say(ALL, 200, LIST(POD("gl-0", "Running") "," POD("gl-old", "Failed")));
     say(ALL, 200, LIST(POD("gl-1", "Pending") "," POD("gl-0", "Running")));
-    ck_assert(!may_have_come());
-    ck_assert(!may_have_come());
-    ck_assert(may_have_come());
-    ck_assert(may_have_come()); /* and it stays so, without a call */
+    expect(SUCCESSION_NONE);
+    expect(SUCCESSION_NONE);
+    expect(SUCCESSION_THERE);
+    expect(SUCCESSION_THERE); /* and it stays so, without a call */
     ck_assert_uint_eq(fake_server_count(server), 4);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
 }
@@ -60,14 +60,14 @@ END_TEST
 START_TEST(whose_own_pod_is_gone_is_followed)
 {
     say(OWN, 404, "{\"kind\":\"Status\",\"code\":404}");
-    ck_assert(may_have_come());
-    ck_assert(may_have_come());
+    expect(SUCCESSION_THERE);
+    expect(SUCCESSION_THERE);
     ck_assert_uint_eq(fake_server_count(server), 1);
 }
 END_TEST
 
-/* But only for as long as that lasts. */
-START_TEST(what_cannot_be_told_may_be)
+/* For as long as that lasts. */
+START_TEST(what_is_not_told_is_unknown)
 {
     say(OWN, 403, "{\"kind\":\"Status\",\"code\":403}");
     say(OWN, 200, "{\"kind\":\"Pod\"}");
@@ -76,8 +76,8 @@ START_TEST(what_cannot_be_told_may_be)
     say(ALL, 200, "{}");
     say(ALL, 200, LIST(POD("gl-0", "Running")));
     for (int i = 0; i < 4; i++)
-        ck_assert(may_have_come());
-    ck_assert(!may_have_come());
+        expect(SUCCESSION_UNKNOWN);
+    expect(SUCCESSION_NONE);
 }
 END_TEST
 
@@ -87,7 +87,7 @@ START_TEST(a_pod_without_labels_may_be_followed)
     say(OWN, 200,
         "{\"metadata\":{\"name\":\"gl-0\",\"namespace\":\"ns\",\"uid\":\"u\","
         "\"labels\":{\"pod-template-hash\":\"5f\"}}}");
-    ck_assert(may_have_come());
+    expect(SUCCESSION_UNKNOWN);
     ck_assert_uint_eq(fake_server_count(server), 1);
 }
 END_TEST
@@ -100,7 +100,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, it_is_alone_until_another_pod_is_there);
     tcase_add_test(tc, whose_own_pod_is_gone_is_followed);
-    tcase_add_test(tc, what_cannot_be_told_may_be);
+    tcase_add_test(tc, what_is_not_told_is_unknown);
     tcase_add_test(tc, a_pod_without_labels_may_be_followed);
     suite_add_tcase(s, tc);
     return s;

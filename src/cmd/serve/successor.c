@@ -108,7 +108,8 @@ static bool is_another(const struct successor *successor, struct json_arena *are
            (!g_str_equal(pod.name, successor->pod) && !pod_view_is_terminal(&pod));
 }
 
-static bool finds_another(struct successor *successor, const char *path, int64_t deadline_ms)
+static enum succession_state find_another(struct successor *successor, const char *path,
+                                          int64_t deadline_ms)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GString) reply = g_string_new(NULL);
@@ -117,24 +118,26 @@ static bool finds_another(struct successor *successor, const char *path, int64_t
     const cJSON *item, *object = get(successor, arena, path, reply, deadline_ms, &outcome);
 
     if (!object || !json_decode(arena, object, list_fields, &list, NULL))
-        return true;
+        return SUCCESSION_UNKNOWN;
     cJSON_ArrayForEach (item, list.items) {
         if (is_another(successor, arena, item)) {
             atomic_store(&successor->came, true);
-            return true;
+            return SUCCESSION_THERE;
         }
     }
-    return false;
+    return SUCCESSION_NONE;
 }
 
-static bool may_have_come(struct succession *succession, int64_t deadline_ms)
+static enum succession_state find(struct succession *succession, int64_t deadline_ms)
 {
     struct successor *successor = (struct successor *)succession;
 
     if (atomic_load(&successor->came))
-        return true;
+        return SUCCESSION_THERE;
     g_autofree char *path = find_path(successor, deadline_ms);
-    return !path || finds_another(successor, path, deadline_ms);
+    if (path)
+        return find_another(successor, path, deadline_ms);
+    return atomic_load(&successor->came) ? SUCCESSION_THERE : SUCCESSION_UNKNOWN;
 }
 
 struct succession *successor_new(struct api_client *client, const char *ns, const char *pod,
@@ -146,7 +149,7 @@ struct succession *successor_new(struct api_client *client, const char *ns, cons
     if (!pod_part)
         return NULL;
     struct successor *successor = g_new0(struct successor, 1);
-    successor->succession.may_have_come = may_have_come;
+    successor->succession.find = find;
     successor->client = client;
     successor->pods = g_strdup_printf("/api/v1/namespaces/%s/pods", ns_part);
     successor->own = g_strdup_printf("%s/%s", successor->pods, pod_part);

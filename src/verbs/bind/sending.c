@@ -129,15 +129,19 @@ bool bind_check_term(struct bind *bind, GError **error)
     return false;
 }
 
-/* From the first answer that somebody else may be at work in this one's place, all binds are turned away. */
+/* Once somebody else is at work in this one's place, all binds are turned away. If that cannot be told, only
+ * this one is: the next one asks again. */
 static bool check_succession(struct bind *bind, GError **error)
 {
     struct extender *extender = bind->extender;
+    enum succession_state found = SUCCESSION_NONE;
 
-    if (!extender->succession || !g_atomic_int_get(&extender->leaving) ||
-        !extender->succession->may_have_come(extender->succession, bind->deadline_ms))
+    if (extender->succession && g_atomic_int_get(&extender->leaving))
+        found = extender->succession->find(extender->succession, bind->attempt.send_until_ms);
+    if (found == SUCCESSION_NONE)
         return true;
-    g_atomic_int_set(&extender->draining, 1);
+    if (found == SUCCESSION_THERE)
+        g_atomic_int_set(&extender->draining, 1);
     bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, BIND_DRAINING);
     return false;
