@@ -66,6 +66,7 @@ struct store *store_new(const struct store_options *options)
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
     store->doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_queue_init(&store->doubts);
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->waits = waits_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
@@ -98,6 +99,7 @@ void store_free(struct store *store)
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->rules);
     g_hash_table_unref(store->doubted);
+    g_queue_clear_full(&store->doubts, g_free);
     g_hash_table_unref(store->named);
     waits_free(store->waits);
     rejects_free(store->rejects);

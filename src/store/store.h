@@ -98,10 +98,11 @@ void store_vanish_pod(struct store *store, const char *uid);
 void store_reconcile_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
 uint32_t store_ask(struct store *store);
 /* Under the lock: whether a list has shown the pod of a confirmed allocation without a node, and nothing
- * has shown it bound since. All such pods' UIDs (owned); and one that a GET does not show bound, either,
+ * has shown it bound since. At most so many of their UIDs (owned), each time others until all have had their
+ * turn; and one that a GET does not show bound, either,
  * has been set back: it holds nothing any more. */
 bool store_doubts(const struct store *store, const char *uid);
-GPtrArray *store_doubted(const struct store *store);
+GPtrArray *store_doubted(struct store *store, guint most);
 bool store_drop_doubted(struct store *store, const char *uid);
 /* The API server has refused every Binding of the pod's booking: who is bound was bound by others. */
 void store_note_refused(struct store *store, const char *uid);

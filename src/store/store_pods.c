@@ -475,8 +475,9 @@ static void name_unbound(struct store *store, struct allocation *held)
     if (!held)
         return;
     allocation_own(held)->generation = store->generation[FEED_PODS];
-    if (held->state == ALLOCATION_CONFIRMED && store->listing[FEED_PODS])
-        g_hash_table_add(store->doubted, g_strdup(held->uid));
+    if (held->state == ALLOCATION_CONFIRMED && store->listing[FEED_PODS] &&
+        g_hash_table_add(store->doubted, g_strdup(held->uid)))
+        g_queue_push_tail(&store->doubts, g_strdup(held->uid));
 }
 
 /* A pod that asks for no GPU, or cannot be understood: a verb that is asked about it reads it afresh and

@@ -42,6 +42,8 @@ struct store {
     struct budgets *budgets;
     GHashTable *
         doubted; /* set of UIDs: of confirmed allocations whose pods a list has shown without a node */
+    GQueue
+        doubts; /* of char *: those to be asked about, in turn; who is doubted no more may be among them */
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */

@@ -41,6 +41,7 @@ struct extender {
     struct succession *succession; /* NULL: a Lease tells, or nobody can follow */
     gint leaving;            /* atomic: not ready any more; another process may follow already */
     gint draining;           /* atomic: new binds are turned away */
+    guint rounds;            /* of extender_reconcile */
 };
 
 /* POST …/filter: which of these nodes could hold the pod. Changes nothing but what is known of pods on
@@ -61,6 +62,6 @@ bool extender_preempt(struct extender *extender, const char *body, size_t length
 void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply);
 
 /* Settles allocations that the watch has not confirmed for `age_ms`, by asking the API server.
- * Called from time to time by one thread. Returns how many it settled; draining, it asks for no
- * more, since each call may take seconds. */
+ * Called from time to time by one thread. Returns how many it settled; draining, or
+ * after some seconds, it asks for no more, since each call may take seconds. */
 unsigned extender_reconcile(struct extender *extender, int64_t age_ms);

@@ -13,6 +13,11 @@
 #define UNKNOWN_FOR_AT_MOST_MS 150000
 #define SETTLE_CALL_MS 5000
 
+/* Whoever calls has more to do. After a restore from a backup thousands may be doubted; and each call takes
+ * seconds if the API server does not answer. */
+#define DOUBTED_MAX 50
+#define ROUND_MS 2000
+
 static int64_t now_ms(void)
 {
     return g_get_monotonic_time() / 1000;
@@ -58,9 +63,9 @@ static void find_unsettled(struct allocation *allocation, void *data)
 }
 
 /* Under the lock. */
-static void find_doubted(const struct store *store, const struct ledger *ledger, GArray *found)
+static void find_doubted(struct store *store, const struct ledger *ledger, GArray *found)
 {
-    g_autoptr(GPtrArray) uids = store_doubted(store);
+    g_autoptr(GPtrArray) uids = store_doubted(store, DOUBTED_MAX);
 
     for (guint i = 0; i < uids->len; i++) {
         const struct allocation *allocation = ledger_get(ledger, uids->pdata[i]);
@@ -135,8 +140,13 @@ unsigned extender_reconcile(struct extender *extender, int64_t age_ms)
     ledger_each_open(ledger, find_unsettled, &settling);
     find_doubted(extender->store, ledger, found);
     store_unlock(extender->store);
-    for (guint i = 0; i < found->len && !g_atomic_int_get(&extender->draining); i++) {
-        settled += settle(extender, arena, &g_array_index(found, struct unsettled, i));
+    /* Not always the same ones first: those behind them have their turn as well. */
+    const guint first = extender->rounds++;
+    for (guint i = 0; i < found->len && now_ms() - settling.now_ms <= ROUND_MS &&
+                      !g_atomic_int_get(&extender->draining);
+         i++) {
+        settled += settle(extender, arena,
+                          &g_array_index(found, struct unsettled, (first + i) % found->len));
         json_arena_clear(arena);
     }
     return settled;

@@ -357,6 +357,28 @@ START_TEST(who_is_seen_bound_again_is_not_asked_about)
 }
 END_TEST
 
+/* Whom the API server does not tell of comes again when the others have had their turn. */
+START_TEST(some_at_a_time_are_asked_about_and_all_in_turn)
+{
+    enum { PODS = 120 };
+    unsigned rounds = 0;
+
+    for (int i = 0; i < PODS; i++) {
+        g_autofree char *name = g_strdup_printf("q%d", i), *uid = g_strdup_printf("uid-q%d", i);
+        world_add_bound(&world, name, "plain", 1, NULL);
+        fake_cluster_add_pod(cluster, &(struct fake_pod){.name = name, .uid = uid});
+    }
+    world_sync(&world);
+    const unsigned gets = fake_cluster_n_gets(cluster);
+    while (extender_reconcile(&world.extender, 0) > 0) {
+        rounds++;
+        ck_assert_uint_le(fake_cluster_n_gets(cluster) - gets, rounds * 50);
+    }
+    ck_assert_uint_eq(fake_cluster_n_gets(cluster) - gets, PODS);
+    ck_assert_uint_eq(rounds, 3);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("settle");
@@ -381,6 +403,7 @@ static Suite *suite(void)
     tcase_add_test(tc, who_waits_for_an_unsettled_pod_goes_on);
     tcase_add_test(tc, a_pod_that_was_set_back_is_released_and_can_be_bound);
     tcase_add_test(tc, a_list_that_is_old_is_not_believed);
+    tcase_add_test(tc, some_at_a_time_are_asked_about_and_all_in_turn);
     tcase_add_test(tc, who_is_seen_bound_again_is_not_asked_about);
     suite_add_tcase(s, tc);
     return s;
