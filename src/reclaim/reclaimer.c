@@ -72,6 +72,30 @@ static void forget_old(struct reclaimer *reclaimer)
     store_unlock(store);
 }
 
+/* Whom others may have evicted a moment ago, as the claims say: so that two replicas within a minute do no more
+ * than one may. Who ends for another reason counts as well. */
+static void take_over(struct reclaimer *reclaimer, const GArray *rows)
+{
+    struct store *store = reclaimer->args.store;
+
+    if (reclaimer->taken_over == reclaimer->term)
+        return;
+    reclaimer->taken_over = reclaimer->term;
+    store_lock(store);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct room_claim *claim = g_array_index(rows, struct claim_row, i).claim;
+        const bool fresh = reclaimer->now_ns / G_GINT64_CONSTANT(1000000000) - claim->since_s < 60;
+        for (char **uid = claim->ends; *uid; uid++) {
+            const enum throttle_pod seen = look_up(*uid, store);
+            if (seen == THROTTLE_ENDS && !throttle_has(reclaimer->throttle, *uid))
+                throttle_note(reclaimer->throttle, *uid, reclaimer->now_ms);
+            else if (seen == THROTTLE_ENDED && fresh)
+                throttle_count(reclaimer->throttle, reclaimer->now_ms);
+        }
+    }
+    store_unlock(store);
+}
+
 /* --- the thread -------------------------------------------------------------------------------------------- */
 
 void reclaimer_look(struct reclaimer *reclaimer)
@@ -88,6 +112,7 @@ void reclaimer_look(struct reclaimer *reclaimer)
     reclaimer->now_ns = moment.now_ns;
     forget_old(reclaimer);
     g_autoptr(GArray) rows = claims_read(store);
+    take_over(reclaimer, rows);
     evictions_settle(reclaimer, rows);
     evictions_send(reclaimer, rows);
     claimants_serve(reclaimer, rows);

@@ -25,6 +25,7 @@ struct reclaimer {
     GHashTable *stays;    /* uid -> int64_t *: until when it is not to be ended */
     GHashTable *written;  /* uid -> int64_t *: until when its claim is to be seen */
     uint64_t term;        /* of this look */
+    uint64_t taken_over;  /* the last one that began with what others had done */
     int64_t now_ms, now_ns;
 };
 

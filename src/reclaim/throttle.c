@@ -52,6 +52,11 @@ void throttle_note(struct throttle *throttle, const char *uid, int64_t now_ms)
     note(throttle, uid, &(struct going){now_ms, false});
 }
 
+void throttle_count(struct throttle *throttle, int64_t now_ms)
+{
+    g_array_append_val(throttle->last, now_ms);
+}
+
 void throttle_doubt(struct throttle *throttle, const char *uid, int64_t now_ms)
 {
     note(throttle, uid, &(struct going){now_ms, true});

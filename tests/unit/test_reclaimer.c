@@ -25,6 +25,7 @@ struct replica {
 };
 static struct replica first, second;
 static struct moment moment;
+static int64_t at_once, per_minute;
 static int64_t hold_ms; /* for which older pods are waited for */
 static char *claims;    /* of the Node */
 static unsigned version;
@@ -139,6 +140,19 @@ static enum eviction evict(void *data, const struct evictee *evictee, bool try, 
 
 /* --- replicas ------------------------------------------------------------------------------------- */
 
+static struct reclaimer *new_reclaimer(struct store *store)
+{
+    return reclaimer_new(&(struct reclaimer_args){
+        .store = store,
+        .cluster = &cluster,
+        .evict = evict,
+        .options = {.delay_ms = 3 * SECOND_MS,
+                    .at_once = at_once,
+                    .per_minute = per_minute,
+                    .uncontrolled = true},
+    });
+}
+
 static void begin(struct replica *replica)
 {
     replica->store = store_new(&(struct store_options){.policy = &policies[0],
@@ -156,13 +170,7 @@ static void begin(struct replica *replica)
             &(struct resource_quota_view){
                 .ns = i ? "b" : "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
     tell(replica);
-    replica->reclaimer = reclaimer_new(&(struct reclaimer_args){
-        .store = replica->store,
-        .cluster = &cluster,
-        .evict = evict,
-        .options =
-            {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = true},
-    });
+    replica->reclaimer = new_reclaimer(replica->store);
 }
 
 static void finish_lists(struct replica *replica)
@@ -190,6 +198,7 @@ static void setup(void)
     memset(gone, 0, sizeof gone);
     n_tried = n_evicted = 0;
     answer = EVICTION_DONE;
+    at_once = per_minute = 10;
     begin(&first);
     begin(&second);
     finish_lists(&first);
@@ -306,6 +315,31 @@ START_TEST(a_budget_is_waited_for)
     pass(&first, 6);
     ck_assert_uint_eq(n_evicted, 1);
     ck_assert_str_eq(claims, claim);
+}
+END_TEST
+
+/* The one that ends, or has ended a moment ago, was evicted by the other replica. */
+START_TEST(who_takes_over_counts_whom_others_have_evicted)
+{
+    const bool ended = _i == 1;
+
+    store_apply_resource_quota(
+        second.store, &(struct resource_quota_view){
+                          .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    claims = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
+                             ",\"card\":0,\"ends\":[\"a1\",\"a0\"]}]",
+                             moment.now_ns / 1000000000);
+    at_once = ended ? 10 : 1;
+    per_minute = ended ? 1 : 10;
+    ending[1] = !ended;
+    gone[1] = ended;
+    reclaimer_free(second.reclaimer);
+    second.reclaimer = new_reclaimer(second.store);
+    pass(&second, 30);
+    ck_assert_uint_eq(n_evicted, 0);
+    gone[1] = true;
+    pass(&second, ended ? 32 : 1);
+    ck_assert_uint_eq(n_evicted, 1);
 }
 END_TEST
 
@@ -483,6 +517,7 @@ int main(void)
     tcase_add_checked_fixture(budgets, setup, teardown);
     tcase_add_test(budgets, a_budget_is_waited_for);
     tcase_add_loop_test(budgets, what_the_server_says_of_an_eviction, 0, 6);
+    tcase_add_loop_test(budgets, who_takes_over_counts_whom_others_have_evicted, 0, 2);
     tcase_add_test(budgets, what_may_have_been_evicted_counts_as_such);
     tcase_add_test(budgets, who_may_be_going_leaves_no_more_room_than_who_is);
     tcase_add_test(budgets, the_servers_429_is_a_budget);
