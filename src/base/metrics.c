@@ -157,6 +157,7 @@ const char *const plan_step_names[PLAN_STEP_N] = {
     [PLAN_STEP_BEGUN] = "begun",
     [PLAN_STEP_MOVED] = "moved",
     [PLAN_STEP_FAILED] = "failed",
+    [PLAN_STEP_GONE] = "gone",
 };
 
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL

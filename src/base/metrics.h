@@ -109,7 +109,13 @@ enum plan_result {
 };
 
 /* What became of its steps; in the order of enum executor_event (maintain/executor.h). */
-enum plan_step_result { PLAN_STEP_BEGUN, PLAN_STEP_MOVED, PLAN_STEP_FAILED, PLAN_STEP_N };
+enum plan_step_result {
+    PLAN_STEP_BEGUN,
+    PLAN_STEP_MOVED,
+    PLAN_STEP_FAILED,
+    PLAN_STEP_GONE,
+    PLAN_STEP_N
+};
 extern const char *const plan_step_names[PLAN_STEP_N];
 
 /* What became of something that was to be recorded. */

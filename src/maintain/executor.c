@@ -15,6 +15,7 @@ struct execution {
     GHashTable *taken;      /* "controller UID", "node NAME", "namespace NAME" -> how many */
     char *node;             /* where room is kept for the pod to admit, or NULL */
     struct kept_room *room; /* that, or NULL */
+    bool idle;              /* the last step has moved nobody */
 };
 
 /* --- budgets ---------------------------------------------------------------------------------- */
@@ -178,9 +179,9 @@ static bool keep(struct execution *execution, const struct relocation *plan, gui
                        error);
 }
 
-/* The pod goes, and its successor is Ready. */
+/* The pod goes, and its successor is Ready; or it has gone by itself. */
 static bool take_step(const struct executor *executor, const struct relocation_step *step,
-                      guint n_ready, GError **error)
+                      guint n_ready, enum executor_event *ret_event, GError **error)
 {
     /* It does not say for whom: that is another tenant's affair. */
     g_autofree char *note =
@@ -213,6 +214,7 @@ static bool take_step(const struct executor *executor, const struct relocation_s
     if (ok && pod.state == DRAIN_STAYS)
         ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
                        pod.why);
+    *ret_event = !ok ? EXECUTOR_FAILED : pod.state == DRAIN_GONE ? EXECUTOR_GONE : EXECUTOR_MOVED;
     g_free(pod.why);
     return ok;
 }
@@ -238,7 +240,7 @@ static void tell_node(const struct executor *executor, const struct executor_new
 
 static bool note(const struct executor *executor, const struct executor_news *news, GError **error)
 {
-    if (news->event != EXECUTOR_STEP)
+    if (news->event == EXECUTOR_MOVED || news->event == EXECUTOR_FAILED)
         tell_node(executor, news);
     return !executor->note || executor->note(executor->data, news, error);
 }
@@ -257,7 +259,8 @@ static bool may_begin(const struct execution *execution, const struct relocation
                                                  &news->n_ready, error) == OUTCOME_OK);
 }
 
-/* The first one of the plan, as far as it is allowed; or the hour is full for so long, and nothing is done. */
+/* The first one of the plan, as far as it is allowed; or the hour is full for so long, and nothing is done. Idle:
+ * nobody was moved. */
 static bool step_once(struct execution *execution, const struct relocation *plan, guint moved,
                       int64_t *ret_wait_ms, GError **error)
 {
@@ -268,12 +271,12 @@ static bool step_once(struct execution *execution, const struct relocation *plan
 
     if (!may_begin(execution, plan, &news, error) || !book(executor, step, ret_wait_ms, error))
         return false;
-    if (*ret_wait_ms > 0)
+    execution->idle = *ret_wait_ms > 0;
+    if (execution->idle)
         return true;
     if (!keep(execution, plan, moved, error) || !note(executor, &news, error))
         return false;
-    const bool taken = take_step(executor, step, news.n_ready, &failure);
-    news.event = taken ? EXECUTOR_MOVED : EXECUTOR_FAILED;
+    const bool taken = take_step(executor, step, news.n_ready, &news.event, &failure);
     news.why = taken ? NULL : failure->message;
     if (!taken) {
         note(executor, &news, NULL);
@@ -282,7 +285,9 @@ static bool step_once(struct execution *execution, const struct relocation *plan
     }
     if (step->left && !keeping_narrow(executor->keeping, error))
         return false;
-    count_step(execution, &(struct executor_past){step->owner, step->from, step->ns});
+    execution->idle = news.event == EXECUTOR_GONE;
+    if (!execution->idle)
+        count_step(execution, &(struct executor_past){step->owner, step->from, step->ns});
     return note(executor, &news, error);
 }
 
@@ -376,8 +381,8 @@ static bool run(struct execution *execution, struct relocation **plan, guint *mo
         if (!step_once(execution, *plan, *moved, &wait_ms, error) ||
             (wait_ms > 0 && !wait_for_hour(executor, wait_ms, error)))
             return false;
-        const guint left = wait_ms > 0 ? G_MAXUINT : (*plan)->steps->len;
-        *moved += wait_ms == 0;
+        const guint left = execution->idle ? G_MAXUINT : (*plan)->steps->len;
+        *moved += !execution->idle;
         if (!look_again(executor, plan, error) || !stop(executor, *plan, *moved, left, error))
             return false;
     }

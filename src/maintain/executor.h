@@ -23,6 +23,7 @@ enum executor_event {
     EXECUTOR_STEP,   /* it begins */
     EXECUTOR_MOVED,  /* its pod has gone, and, unless it just ends, the successor is Ready */
     EXECUTOR_FAILED, /* it was refused, or nobody knows */
+    EXECUTOR_GONE,   /* its pod had gone by itself: nobody was evicted */
     EXECUTOR_EVENTS_N
 };
 

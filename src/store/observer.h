@@ -55,7 +55,7 @@ enum observed {
 /* A step of a plan that is carried out. */
 struct observed_move {
     const char *plan;    /* whose it is: "NAMESPACE/NAME" of its ConfigMap */
-    const char *outcome; /* "begun", "moved", "failed" */
+    const char *outcome; /* "begun", "moved", "failed", "gone" */
     const char *ns, *name, *uid;
     const char *from, *to; /* nodes */
     const char *why;       /* NULL: there is nothing to say */

@@ -619,6 +619,22 @@ class Service(unittest.IsolatedAsyncioTestCase):
             self.change_while_down({"pod": "test/big"},
                                    lambda each: each["metadata"]["labels"].update({PLAN: "stop"}), ("stopped", 0)))
 
+    async def test_a_pod_goes_by_itself(self):
+        """Between the plan and its eviction: it was not moved, and counts for nothing."""
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.api.faults.append(Fault("try to evict", "slow", seconds=1))
+            async with serving(cluster) as program:
+                cluster.order(pod="test/big")
+                begun = await cluster.until(lambda: (cluster.status() or {}).get("steps"), "a step")
+                cluster.gone.append((0, ("test", begun[0]["name"])))
+                status = await cluster.phase("done", "stopped")
+                text = await program.text("operations", "/metrics")
+            self.assertEqual((status["phase"], status["moved"], cluster.where("big"), len(cluster.moves)),
+                             ("done", 1, "n1", 1), status)
+            self.assertEqual(self.outcomes(status), [(cluster.moves[0], "moved")], status)
+            self.assertIn('gpuledger_plan_steps_total{result="gone"} 1\n', text)
+
     async def test_an_audit_finds_something_meanwhile(self):
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)

@@ -300,6 +300,7 @@ static void note_last(struct run *run)
     g_autofree char *text = g_strdup_printf("%s/%s %s", last->ns, last->name,
                                             last->event == EXECUTOR_STEP    ? "moves"
                                             : last->event == EXECUTOR_MOVED ? "has moved"
+                                            : last->event == EXECUTOR_GONE  ? "has gone by itself"
                                                                             : "has not moved");
 
     status->moved += last->event == EXECUTOR_MOVED;
@@ -320,6 +321,8 @@ static bool note(void *data, const struct executor_news *news, GError **error)
     run->gone = g_strdup(news->step->uid);
     if (news->event != EXECUTOR_STEP)
         note_last(run);
+    if (news->event == EXECUTOR_GONE)
+        step_log_withdraw(args->status->log);
     run->told_ms = clock_ms();
     if (!write_status(args, error)) {
         step_log_withdraw(args->status->log);

@@ -111,8 +111,10 @@ void step_log_disown(struct step_log *log)
 
 void step_log_withdraw(struct step_log *log)
 {
-    if (last_open(log))
-        g_array_set_size(log->steps, log->steps->len - 1);
+    const guint n = log->steps->len;
+
+    if (n > 0 && (last_open(log) || step_log_get(log, n - 1)->event == EXECUTOR_GONE))
+        g_array_set_size(log->steps, n - 1);
 }
 
 GArray *step_log_past(const struct step_log *log, int64_t since_s)

@@ -33,7 +33,7 @@ void step_log_note(struct step_log *log, const struct executor_news *news, int64
 void step_log_end(struct step_log *log, enum executor_event event, const char *why);
 /* Another plan begins: those that have been are not its own. */
 void step_log_disown(struct step_log *log);
-/* The last one never began after all. */
+/* The last one never began after all, or its pod had gone by itself. */
 void step_log_withdraw(struct step_log *log);
 
 guint step_log_n(const struct step_log *log);
