@@ -619,6 +619,30 @@ class Service(unittest.IsolatedAsyncioTestCase):
             self.change_while_down({"pod": "test/big"},
                                    lambda each: each["metadata"]["labels"].update({PLAN: "stop"}), ("stopped", 0)))
 
+    async def test_what_it_kept_goes_when_it_is_stopped_while_nobody_is_at_it(self):
+        def left():
+            return [name for (_, name), node in cluster.api.objects["nodes"].items()
+                    if PLAN in node["metadata"].get("annotations", {})]
+
+        def age(node):
+            mark = json.loads(node["metadata"]["annotations"][PLAN])
+            node["metadata"]["annotations"][PLAN] = json.dumps({**mark, "until": "2026-01-01T00:00:00Z"})
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.delay = 3
+            cluster.order(pod="test/big")
+            async with serving(cluster) as program:
+                await cluster.until(lambda: cluster.moves, "the first eviction")
+                program.kill()
+            self.assertNotEqual(left(), [])
+            cluster.api.change("configmaps", ("default", "plan"),
+                               lambda each: each["metadata"]["labels"].update({PLAN: "stop"}))
+            for name in left():
+                cluster.api.change("nodes", (None, name), age)  # two minutes go by
+            async with serving(cluster):
+                await cluster.until(lambda: not left(), left)
+            self.assertEqual(cluster.status()["phase"], "stopped")
+
     async def test_a_pod_goes_by_itself(self):
         """Between the plan and its eviction: it was not moved, and counts for nothing."""
         async with cluster_of(**ROOMS) as cluster:

@@ -338,7 +338,7 @@ static bool note(void *data, const struct executor_news *news, GError **error)
 struct marks {
     const char *by;
     GPtrArray *dead; /* names of nodes */
-    GHashTable *own; /* name of a node -> struct plan_mark */
+    GHashTable *own; /* name of a node -> struct plan_mark; NULL: nobody asks */
 };
 
 /* Under the store's lock. */
@@ -348,30 +348,54 @@ static void collect(const char *node, const struct plan_mark *mark, bool lives, 
 
     if (!lives)
         g_ptr_array_add(marks->dead, g_strdup(node));
-    else if (g_strcmp0(mark->by, marks->by) == 0)
+    else if (marks->own && g_strcmp0(mark->by, marks->by) == 0)
         g_hash_table_insert(marks->own, g_strdup(node), plan_mark_dup(mark));
+}
+
+/* Returns the dead ones. */
+static GPtrArray *find_marks(struct store *store, const char *by, GHashTable *own)
+{
+    GPtrArray *dead = g_ptr_array_new_with_free_func(g_free);
+    struct marks marks = {by, dead, own};
+
+    store_lock(store);
+    store_marks_each(store, collect, &marks);
+    store_unlock(store);
+    return dead;
+}
+
+static bool clean(struct api_client *client, const GPtrArray *dead, GError **error)
+{
+    for (guint i = 0; i < dead->len; i++) {
+        if (!keeping_clean(client, dead->pdata[i], error))
+            return false;
+    }
+    return true;
 }
 
 /* What was kept for this plan goes on being kept; what plans have left that were killed goes. */
 static bool take_over(const struct run *run, GError **error)
 {
     const struct plan_service_options *with = run->args->with;
-    g_autoptr(GPtrArray) dead = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) own = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    struct marks marks = {run->by, dead, own};
+    g_autoptr(GPtrArray) dead = find_marks(with->store, run->by, own);
     GHashTableIter iter;
     gpointer node, mark;
-    bool ok = true;
 
-    store_lock(with->store);
-    store_marks_each(with->store, collect, &marks);
-    store_unlock(with->store);
     g_hash_table_iter_init(&iter, own);
     while (g_hash_table_iter_next(&iter, &node, &mark))
         keeping_adopt(run->keeping, node, mark);
-    for (guint i = 0; ok && i < dead->len; i++)
-        ok = keeping_clean(with->client, dead->pdata[i], error);
-    return ok;
+    return clean(with->client, dead, error);
+}
+
+void plan_run_sweep(const struct plan_service_options *with)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GPtrArray) dead = find_marks(with->store, NULL, NULL);
+
+    if (!clean(with->client, dead, &failure))
+        log_event_limited(LOG_LEVEL_WARN, "what a plan has left on a node cannot be taken away",
+                          LOG_TEXT("why", failure->message));
 }
 
 /* A step that had begun when its executor ended. */

@@ -320,17 +320,18 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* One that is under way goes first; then the oldest. */
-static void serve_one(struct plan_service *service, GArray *entries, uint64_t term)
+/* One that is under way goes first; then the oldest. True: one has been at work. */
+static bool serve_one(struct plan_service *service, GArray *entries, uint64_t term)
 {
     for (int first = 1; first >= 0; first--) {
         for (guint i = 0; i < entries->len; i++) {
             struct entry *entry = &g_array_index(entries, struct entry, i);
             const bool runs = entry->status && entry->status->phase == PLAN_PHASE_RUNNING;
             if (runs == first && serve_entry(service, entry, term))
-                return;
+                return true;
         }
     }
+    return false;
 }
 
 static void *run(void *data)
@@ -349,7 +350,9 @@ static void *run(void *data)
                               LOG_TEXT("why", failure->message));
             continue;
         }
-        serve_one(service, entries, term);
+        /* A plan that was stopped while nobody was at it leaves what nobody else would take away. */
+        if (!serve_one(service, entries, term))
+            plan_run_sweep(&service->options);
     }
     return NULL;
 }
