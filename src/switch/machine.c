@@ -492,6 +492,11 @@ void switch_step_find(const struct switch_sight *sight, struct switch_step *ret_
     look.state.since_s = MIN(look.state.since_s, sight->now_s);
     if (!mark && !state) {
         ask_calendar(&look);
+        if (!ret_step->writes && is_tainted(sight->node)) {
+            ret_step->stuck = true;
+            ret_step->waits = "nothing says any more why it has the taint " SWITCH_TAINT
+                              "; somebody has to look, and take it away";
+        }
         return;
     }
     if (!mark) {

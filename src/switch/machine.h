@@ -17,6 +17,8 @@
  * How many holders a card takes (mode.h) is set at the end of "draining", in the same step that gives the node
  * back; and if they become more, at once, since nobody has to end.
  *
+ * A taint without any annotation is nobody's: somebody has to look.
+ *
  * done: taint and annotations go, and gpuledger.io/switched says what and when. Each phase but the last
  * ends in time. Pure.
  */

@@ -44,6 +44,16 @@ struct choice {
     GPtrArray *names;
 };
 
+/* Also of a node whose annotations somebody has taken away. */
+static bool is_tainted(const struct node *node)
+{
+    for (uint32_t i = 0; node->traits && i < node->traits->n_taints; i++) {
+        if (g_strcmp0(node->traits->taints[i].key, SWITCH_TAINT) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Under the store's lock. */
 static void choose(const struct node *node, void *data)
 {
@@ -52,7 +62,7 @@ static void choose(const struct node *node, void *data)
 
     if (!node->present)
         return;
-    if (node->switches_ns != 0 ||
+    if (node->switches_ns != 0 || is_tainted(node) ||
         (choice->calm && choice->calendar && node->traits &&
          calendar_ask(choice->calendar, &node->traits->labels, choice->now_s, &answer)))
         g_ptr_array_add(choice->names, g_strdup(node->name));

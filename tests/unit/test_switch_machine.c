@@ -87,6 +87,15 @@ START_TEST(pods_end_behind_the_taint_before_the_label_changes)
 }
 END_TEST
 
+/* Somebody has taken both annotations away: the taint would keep everybody away without a word. */
+START_TEST(a_taint_that_nothing_explains_is_told)
+{
+    look((struct node_view){NODE_DAY}, 0, NOON);
+    ck_assert(step.stuck && !step.writes);
+    ck_assert_ptr_nonnull(strstr(step.waits, SWITCH_TAINT));
+}
+END_TEST
+
 START_TEST(who_outlasts_the_drain_keeps_the_node_as_it_is)
 {
     look((struct node_view){NODE_DAY, SAID("draining@" AT "/day")}, 1,
@@ -436,6 +445,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, nothing_is_done_before_its_time);
     tcase_add_test(tcase, pods_end_behind_the_taint_before_the_label_changes);
+    tcase_add_test(tcase, a_taint_that_nothing_explains_is_told);
     tcase_add_test(tcase, who_outlasts_the_drain_keeps_the_node_as_it_is);
     tcase_add_loop_test(tcase, the_node_is_given_back_when_all_agree, 0, G_N_ELEMENTS(nights));
     tcase_add_test(tcase, what_does_not_come_about_in_time_is_rolled_back);
