@@ -198,7 +198,7 @@ static bool read_sketch(const struct node_view *view, const struct dialect_optio
     ret_sketch->mib_from = mib_from(view);
     if (read_capacity(view, RESOURCE_COUNT, &count, NULL) && count <= NODE_CARDS_MAX)
         ret_sketch->n_cards = (int32_t)count;
-    return true;
+    return ret_sketch->n_cards > 0 || !string_pairs_get(&view->capacity, RESOURCE_COUNT);
 }
 
 static void read_health(const struct configmap_view *view, GArray *indices, char **ret_warning)
