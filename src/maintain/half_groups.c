@@ -188,7 +188,7 @@ static bool read_pods(struct half_groups *half, const struct half_group *group, 
             note(group, &(struct evictee){.name = pod->name}, GROUP_EVICTION_FAILED, failure);
             return false;
         }
-        if (outcome == OUTCOME_NOT_FOUND || evictee.ended ||
+        if (outcome == OUTCOME_NOT_FOUND || evictee.ended || evictee.ends ||
             g_strcmp0(evictee.uid, pod->uid) != 0) {
             evictee_clear(&evictee);
             continue;

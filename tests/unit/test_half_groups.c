@@ -12,6 +12,7 @@
 
 static struct store *cluster;
 static GPtrArray *texts; /* of the script */
+static int n_ending;     /* members that another replica has evicted */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
 
@@ -45,13 +46,14 @@ static void put_pod(int i, bool bound)
     g_autoptr(json_arena) arena = json_arena_new();
     struct pod_view view;
     const char *text = keep(g_strdup_printf(
-        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"g-%d\",\"uid\":\"uid-%d\",\"annotations\":{"
+        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"g-%d\",\"uid\":\"uid-%d\",%"
+        "s\"annotations\":{"
         "\"gang.scheduling.koordinator.sh/name\":\"g\","
         "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
         "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s}},"
         "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
         "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-        i, i, MEMBERS + 1,
+        i, i, i < n_ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "", MEMBERS + 1,
         bound ? ",\"gpuledger.io/gang\":\"ml/g\",\"ALIYUN_COM_GPU_MEM_IDX\":\"0\","
                 "\"ALIYUN_COM_GPU_MEM_POD\":\"1\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\""
               : "",
@@ -167,6 +169,29 @@ START_TEST(who_serves_no_more_ends_nobody_else)
 }
 END_TEST
 
+static void setup_with_ending(void)
+{
+    n_ending = 3;
+    setup();
+}
+
+/* The other replica was killed, or had no answer. */
+START_TEST(who_ends_already_is_not_evicted_again)
+{
+    struct half_groups *half = half_groups_start(client, cluster, NULL, NULL);
+
+    ck_assert(half);
+    expect_requests(2 * MEMBERS + 2 * HALF_GROUPS_MINUTE_MAX - n_ending);
+    half_groups_free(half);
+    for (unsigned i = 0; i < fake_server_count(server); i++) {
+        g_autofree char *request = fake_server_request(server, i);
+        ck_assert(!strstr(request, "/pods/g-0/eviction ") &&
+                  !strstr(request, "/pods/g-2/eviction "));
+    }
+    ck_assert_uint_eq(count(false), MIN(MEMBERS - n_ending, HALF_GROUPS_MINUTE_MAX));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("half_groups");
@@ -178,5 +203,9 @@ int main(void)
     tcase_add_test(tests, who_stands_by_asks_nothing);
     tcase_add_test(tests, who_serves_no_more_ends_nobody_else);
 
+    TCase *going = tcase_create("going");
+    suite_add_tcase(suite, going);
+    tcase_add_checked_fixture(going, setup_with_ending, teardown);
+    tcase_add_test(going, who_ends_already_is_not_evicted_again);
     return suite_run(suite);
 }
