@@ -21,7 +21,15 @@ static void wipe(GString *text)
     g_string_free(text, TRUE);
 }
 
-#define FORCE "Zm9yY2U=" /* "force", in Base64 */
+/* Also with the end of a line, which echo adds. */
+static bool is_force(const char *rotate)
+{
+    gsize length = 0;
+    g_autofree guchar *bytes = g_base64_decode(rotate, &length);
+    g_autofree char *text = g_strndup((const char *)bytes, length);
+
+    return g_str_equal(g_strstrip(text), "force");
+}
 
 static char *decode(const char *keys, const char *rotate, GError **error)
 {
@@ -34,9 +42,9 @@ static char *decode(const char *keys, const char *rotate, GError **error)
                             "data.keys of the Secret is no text, or too long");
     else
         text = g_strdup_printf("%.*s%s", (int)length, bytes ? (const char *)bytes : "",
-                               !rotate                      ? ""
-                               : g_str_equal(rotate, FORCE) ? "\nrotate force\n"
-                                                            : "\nrotate\n");
+                               !rotate            ? ""
+                               : is_force(rotate) ? "\nrotate force\n"
+                                                  : "\nrotate\n");
     if (bytes)
         explicit_bzero(bytes, length);
     g_free(bytes);

@@ -348,6 +348,25 @@ START_TEST(a_secret_is_filled_over_the_version_that_was_read)
 }
 END_TEST
 
+/* By kubectl edit, from what echo and base64 print. */
+START_TEST(an_end_of_a_line_takes_no_force_away)
+{
+    static const char *const words[] = {"bm93", "Zm9yY2U=", "Zm9yY2UK", "Zm9yY2Vk"};
+    const bool forces = _i == 1 || _i == 2;
+    g_autofree char *version = NULL, *text = NULL;
+    g_autofree char *secret = g_strdup_printf(
+        "{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{\"rotate\":\"%s\"}}", words[_i]);
+
+    api_begin();
+    script(&(struct fake_reply){.match = SECRET, .chunks = {secret}});
+    struct key_storage *storage = key_secret_new(client, "kube-system/seal", NULL);
+    text = storage->ops->read(storage, &version, NULL);
+    ck_assert_str_eq(text, forces ? "\nrotate force\n" : "\nrotate\n");
+    storage->ops->release(storage);
+    api_end();
+}
+END_TEST
+
 START_TEST(a_secret_has_a_namespace_and_a_name)
 {
     static const char *const names[] = {"seal", "/seal", "kube-system/", "a/b/c", "a/..", ""};
@@ -375,6 +394,7 @@ int main(void)
     tcase_add_loop_test(tests, a_key_that_is_in_use_is_not_replaced, 0, 2);
     tcase_add_test(tests, a_file_is_made_and_read_again);
     tcase_add_test(tests, a_secret_is_filled_over_the_version_that_was_read);
+    tcase_add_loop_test(tests, an_end_of_a_line_takes_no_force_away, 0, 4);
     tcase_add_test(tests, a_secret_has_a_namespace_and_a_name);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
