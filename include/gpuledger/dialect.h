@@ -160,6 +160,9 @@ struct dialect {
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;
+    /* Its cards are of another make than those of all other rows: on a node that has others, too, only the
+     * others are kept. Its shares are SHARE_OF_ITS_MAKE. */
+    bool own_cards;
 
     /* Its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most. It has read_sketch. */
     bool node_units;

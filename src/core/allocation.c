@@ -237,7 +237,10 @@ static bool share_counts(const struct allocation *allocation, const struct share
 {
     const struct allocation_own *own = allocation_own(allocation);
 
-    if (share->basis == SHARE_NOT_GIVEN || (share->basis == SHARE_ON_ONE_CARD && node->n_cards != 1))
+    if (share->basis == SHARE_NOT_GIVEN ||
+        (share->basis == SHARE_ON_ONE_CARD && node->n_cards != 1) ||
+        (share->basis == SHARE_OF_ITS_MAKE &&
+         !node_offers(node, allocation_share_dialect(allocation, share))))
         return false;
     for (uint32_t i = 0; i < own->n_readings; i++) {
         if (own->readings[i].dialect == share->dialect)

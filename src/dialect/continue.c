@@ -21,7 +21,7 @@ struct pairing {
 
 static bool has_card(const struct share *share)
 {
-    return !share->device && share->basis == SHARE_HELD &&
+    return !share->device && (share->basis == SHARE_HELD || share->basis == SHARE_OF_ITS_MAKE) &&
            (share->key != 0 || share->card != CARD_UNKNOWN);
 }
 

@@ -436,37 +436,56 @@ static void note_away(const struct node_view *view, const struct dialect_options
     }
 }
 
+struct survey {
+    const struct node_view *view;
+    const struct dialect_options *options;
+    struct topology *topology;
+    bool claimed;
+};
+
+/* Adds what one dialect says of the node. False: what it says cannot be understood, and is the first. */
+static bool add_topology(struct survey *survey, const struct dialect *dialect, char **ret_warning,
+                         GError **error)
+{
+    g_autoptr(topology) other = survey->claimed ? topology_new() : NULL;
+    struct topology *topology = other ? other : survey->topology, *all = survey->topology;
+    g_autofree char *warning = NULL;
+    g_autoptr(GError) failure = NULL;
+    const bool claims =
+        dialect->read_topology(survey->view, survey->options, topology, &warning, &failure);
+
+    if (failure && !survey->claimed) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    if (claims && other)
+        merge_topology(all, other, &warning);
+    else if (claims)
+        all->dialects[all->n_dialects++] = all->dialect;
+    survey->claimed |= claims;
+    if (ret_warning && !*ret_warning && (failure || warning))
+        *ret_warning = g_strdup(failure ? failure->message : warning);
+    return true;
+}
+
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error)
 {
-    bool claimed = false;
+    struct survey survey = {view, options, ret_topology, false};
 
-    for (size_t i = 0; dialects[i]; i++) {
-        g_autoptr(topology) other = claimed ? topology_new() : NULL;
-        struct topology *topology = claimed ? other : ret_topology;
-        g_autofree char *warning = NULL;
-        GError *failure = NULL;
-        const bool claims =
-            dialects[i]->read_topology(view, options, topology, &warning, &failure);
-        if (failure && !claimed) {
-            g_propagate_error(error, failure);
-            return false;
+    for (int own = 0; own < 2; own++) {
+        for (size_t i = 0; dialects[i]; i++) {
+            if (dialects[i]->own_cards == own && (!own || ret_topology->n_cards == 0) &&
+                !add_topology(&survey, dialects[i], ret_warning, error))
+                return false;
         }
-        if (claims && other)
-            merge_topology(ret_topology, other, &warning);
-        else if (claims)
-            ret_topology->dialects[ret_topology->n_dialects++] = ret_topology->dialect;
-        claimed |= claims;
-        if (ret_warning && !*ret_warning && (failure || warning))
-            *ret_warning = g_strdup(failure ? failure->message : warning);
-        g_clear_error(&failure);
     }
-    if (claimed) {
+    if (survey.claimed) {
         ret_topology->host = host_of_node(view);
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
         mark_sliced(ret_topology);
         note_away(view, options, ret_topology);
     }
-    return claimed;
+    return survey.claimed;
 }

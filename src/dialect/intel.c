@@ -145,6 +145,7 @@ static struct share share_of(const struct pod_view *view, size_t container, int6
         .core = (int32_t)MIN(core, CORE_WHOLE),
         .init = view->containers[container].init && !view->containers[container].sidecar,
         .sidecar = view->containers[container].sidecar,
+        .basis = SHARE_OF_ITS_MAKE,
     };
 }
 
@@ -204,11 +205,13 @@ static struct allocation *read_allocation(const struct pod_view *view,
     }
     if (shares->len == 0)
         add_unknown(view, shares);
-    if (shares->len == 0)
-        return dialect_hold_many(&dialect_intel, view, ret_warning);
-
-    struct allocation *allocation = dialect_hold(&dialect_intel, view, shares);
-    allocation->distrust = distrust;
+    const bool many = shares->len == 0;
+    struct allocation *allocation = many ? dialect_hold_many(&dialect_intel, view, ret_warning)
+                                         : dialect_hold(&dialect_intel, view, shares);
+    if (many)
+        allocation->shares[0].basis = SHARE_OF_ITS_MAKE;
+    else
+        allocation->distrust = distrust;
     return allocation;
 }
 
@@ -227,8 +230,10 @@ const struct dialect dialect_intel = {
                     "pods.",
             .nodes = "Label `gpu.intel.com/gpu-numbers`, or the older `gpu.intel.com/cards`; "
                      "allocatable `gpu.intel.com/memory.max`, divided among the cards.",
-            .writes = "Nothing. The cards that `gas-container-cards` names are counted as taken by "
-                      "an equal part of the container's `millicores` and `memory.max` each.",
+            .writes =
+                "Nothing. The cards that `gas-container-cards` names are counted as taken by "
+                "an equal part of the container's `millicores` and `memory.max` each, on nodes "
+                "without cards of other dialects. On others its cards are not kept.",
             .played = "none: pods as its extender leaves them",
             .limits = "Pods that ask for its resources and come to gpuledger all the same. Tiles "
                       "are not told apart.",
@@ -236,6 +241,7 @@ const struct dialect dialect_intel = {
     .resources = resources,
     .records = records,
     .names_cards = true,
+    .own_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,
     .read_request = read_request,

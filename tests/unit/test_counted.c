@@ -330,6 +330,28 @@ START_TEST(intels_cards_are_counted)
 }
 END_TEST
 
+/* An NVIDIA card is none of Intel's, whatever its number; who uses an Intel GPU keeps nobody from it. */
+START_TEST(intels_cards_are_no_others)
+{
+    const struct node *node =
+        desk_node(&(struct node_view){.name = "n1",
+                                      .labels = PAIRS({"gpu.intel.com/gpu-numbers", "0"}),
+                                      .capacity = PAIRS({CORE, "200"}, {MEMORY, "20000"}),
+                                      .allocatable = PAIRS({I915, "1"}, {MAXIMUM, "1Gi"})});
+
+    ck_assert_int_eq(node->n_cards, 2);
+    ck_assert_int_eq(node->n_dialects, 1);
+    ck_assert_int_eq(node->cards[0].memory, 10000 * MIB);
+    g_free(held(
+        POD("ml", "i", PAIRS({"gas-container-cards", "card0"}), {I915, "1"}, {MAXIMUM, "1Gi"})));
+    g_free(held(POD("ml", "j", NOTHING, {I915, "1"})));
+    ck_assert_int_eq(node->cards[0].holders, 0);
+    ck_assert_int_eq(node->unplaced_holders, 0);
+    desk_expect(ASK("a", "100"), "n1", WRITTEN("0"));
+    desk_expect(ASK("b", "100"), "n1", WRITTEN("1"));
+}
+END_TEST
+
 START_TEST(intels_older_and_longer_labels_are_read)
 {
     struct node *node = add_intel_node("gpu.intel.com/cards", "card0.card1");
@@ -409,6 +431,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, intels_cards_are_counted);
+    tcase_add_test(tc, intels_cards_are_no_others);
     tcase_add_test(tc, intels_older_and_longer_labels_are_read);
     tcase_add_loop_test(tc, what_gas_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_gas_cards));
