@@ -305,7 +305,7 @@ struct node {
         switches_ns; /* likewise: Unix time from which it is made another kind of node; 0: it is not */
     int32_t
         slots_ahead; /* likewise: all that changes then is that a card takes so many holders; 0: more */
-    GArray *departed; /* struct departed, or NULL */
+    GArray *departed;             /* struct departed, or NULL */
     struct sketch sketch, absent; /* as in struct topology */
 
     struct heartbeat heartbeat; /* likewise */

@@ -24,12 +24,13 @@ void claim_place(const struct room_claim *claim, const struct node *node,
         *placement = own;
 }
 
-/* Takes away who ends for any claim on the node: what they leave is shared out together. */
+/* Takes away who ends for any claim on the node, and who ends anyway, whom no claim names: what they
+ * leave is shared out together. */
 static void keep_claims(struct what_if *what_if, const GPtrArray *claims, int64_t now_ns)
 {
     for (guint i = 0; i < what_if->allocations->len; i++) {
         struct allocation *one = what_if->allocations->pdata[i];
-        bool ends = false;
+        bool ends = one->terminating;
         for (guint j = 0; claims && j < claims->len && !ends; j++)
             ends =
                 claim_counts(claims->pdata[j], now_ns) && claim_names(claims->pdata[j], one->uid);

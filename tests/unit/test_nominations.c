@@ -131,18 +131,25 @@ static void keep_for(const char *who, int64_t seconds)
     mark(text);
 }
 
-/* A claim for "urgent", so many seconds old; less than 0: there is none. */
-static void claim(const char *node, int64_t age_s)
+/* NULL: it has no claims. */
+static void set_claims(const char *node, const char *text)
 {
     struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}};
-    g_autofree char *text =
-        g_strdup_printf("[{\"for\":\"urgent\",\"since\":%" G_GINT64_FORMAT ",\"ends\":[]}]",
-                        g_get_real_time() / G_USEC_PER_SEC - age_s);
-    struct string_pair notes[] = {{"gpuledger.io/reclaim", text}};
+    const struct string_pair notes[] = {{"gpuledger.io/reclaim", text}};
 
     store_apply_node(extender.store, &(struct node_view){.name = node,
                                                          .capacity = {capacity, 2},
-                                                         .annotations = {notes, age_s >= 0}});
+                                                         .annotations = {notes, text != NULL}});
+}
+
+/* A claim for "urgent", so many seconds old; less than 0: there is none. */
+static void claim(const char *node, int64_t age_s)
+{
+    g_autofree char *text =
+        g_strdup_printf("[{\"for\":\"urgent\",\"since\":%" G_GINT64_FORMAT ",\"ends\":[]}]",
+                        g_get_real_time() / G_USEC_PER_SEC - age_s);
+
+    set_claims(node, age_s >= 0 ? text : NULL);
 }
 
 /* Whichever Node is told first. */
@@ -161,6 +168,26 @@ START_TEST(of_two_claims_the_latest_counts)
     claim("n2", -1);                          /* and then what the pod's status says */
     ck_assert(passes("small", "3", 9, "n2")); /* to those that are more important, nothing */
     ck_assert(!passes("small", "3", 0, "n2"));
+}
+END_TEST
+
+/* Of two claims on one node each is of its own card, also where one waits for somebody whom neither
+ * names. */
+START_TEST(a_claim_waits_for_who_ends_anyway)
+{
+    const gint64 now_s = g_get_real_time() / G_USEC_PER_SEC;
+    g_autofree char *text = g_strdup_printf(
+        "[{\"for\":\"urgent\",\"since\":%" G_GINT64_FORMAT ",\"card\":1,\"ends\":[]},"
+        "{\"for\":\"large\",\"since\":%" G_GINT64_FORMAT ",\"card\":0,\"ends\":[]}]",
+        now_s, now_s);
+
+    apply(
+        (struct pod){"old", "8", .node = "n1", .card = "1", .priority = 1000, .terminating = true});
+    apply((struct pod){"urgent", "3", .priority = 1});
+    apply((struct pod){"large", "8"});
+    set_claims("n1", text);
+    ck_assert(!passes("small", "3", 9, "n1"));
+    ck_assert(passes("small", "2", 9, "n1"));
 }
 END_TEST
 
@@ -431,6 +458,7 @@ int main(void)
     tcase_add_test(tests, the_pod_does_not_compete_with_itself);
     tcase_add_test(tests, the_more_important_pay_no_heed);
     tcase_add_loop_test(tests, of_two_claims_the_latest_counts, 0, 2);
+    tcase_add_test(tests, a_claim_waits_for_who_ends_anyway);
     tcase_add_loop_test(tests, a_nomination_ends, 0, 6);
     tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 3);
     tcase_add_test(tests, what_others_still_hold_is_kept_as_well);
