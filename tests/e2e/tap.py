@@ -16,7 +16,7 @@ class Tap:
     def ok(self, passed, text, detail=None):
         """One check; `detail` is shown when it failed. Returns whether it passed."""
         self._count += 1
-        text = text.replace("#", "")  # which would begin a directive
+        text = "; ".join(filter(None, text.replace("#", "").splitlines()))  # of which neither may be in a line
         todo = f" # TODO {self.todo}" if self.todo and not passed else ""
         self._print(f"{'ok' if passed else 'not ok'} {self._count} - {text}{todo}")
         if not passed:
