@@ -52,10 +52,10 @@ def obstacle():
     if not _hierarchies():
         return f"{CGROUPS} is no cgroup file system"
     try:
-        _cgroups_make(f"{CGROUP}-probe")
+        _cgroups_make(f"{CGROUP}-probe-{os.getpid()}")
     except OSError as error:
         return f"cgroups cannot be made here: {error}"
-    _cgroups_remove(f"{CGROUP}-probe")
+    _cgroups_remove(f"{CGROUP}-probe-{os.getpid()}")
     return None
 
 
