@@ -10,7 +10,7 @@
 #include "core/node.h"
 
 /* In the node's units: of the largest card that a pod of the dialect states, and of the largest
- * share. */
+ * pod or share. */
 static void look(const struct node *node, const struct dialect *dialect, int64_t *ret_card,
                  int64_t *ret_pod)
 {
@@ -20,6 +20,7 @@ static void look(const struct node *node, const struct dialect *dialect, int64_t
         if (allocation->dialect != dialect || allocation->distrust != DISTRUST_NONE)
             continue;
         *ret_card = MAX(*ret_card, allocation->card_units);
+        *ret_pod = MAX(*ret_pod, allocation->match_amount);
         for (uint32_t j = 0; j < allocation->n_shares; j++) {
             const struct amount memory = allocation->shares[j].memory;
             if (memory.kind == AMOUNT_NODE_UNITS)
