@@ -294,9 +294,7 @@ static bool rate(const struct contest *contest, struct feasibility *question,
 
     if (!feasibility_takes(question, node, &placement))
         return false;
-    ranking_rate(contest->policy, question->seen, &placement, question->admission.demand, ret_rank);
-    ret_rank->waits = question->waits;
-    ret_rank->name = node->name;
+    feasibility_rate(question, contest->policy, node, &placement, ret_rank);
     return true;
 }
 

@@ -33,8 +33,7 @@ const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
             continue;
         if (!feasibility_takes(&question, node, ret_placement))
             continue;
-        ranking_rate(policy, question.seen, ret_placement, question.admission.demand, &ranks[n]);
-        ranks[n++].waits = question.waits;
+        feasibility_rate(&question, policy, node, ret_placement, &ranks[n++]);
     }
     if (n > 0) {
         best = ledger_node(question.ledger, ranks[ranking_winner(policy, ranks, n)].name);

@@ -382,6 +382,15 @@ bool feasibility_lasts(struct feasibility *question, const struct node *node)
              nominees_see(&question->nominees, node) == node));
 }
 
+void feasibility_rate(const struct feasibility *question, const struct policy *policy,
+                      const struct node *node, const struct placement *placement,
+                      struct rank *ret_rank)
+{
+    ranking_rate(policy, question->seen, placement, question->admission.demand, ret_rank);
+    ret_rank->waits = question->waits;
+    ret_rank->name = node->name;
+}
+
 enum barrier feasibility_barrier(struct feasibility *question, const struct node *node)
 {
     const enum barrier barrier = constraints_check(question->constraints, node);

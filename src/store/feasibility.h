@@ -15,6 +15,8 @@
 #include "store/store.h"
 #include "core/constraints.h"
 
+#include <gpuledger/ranking.h>
+
 struct node_pulse; /* core/ledger.h */
 
 /* What is left out. */
@@ -124,6 +126,12 @@ enum barrier feasibility_barrier(struct feasibility *question, const struct node
 /* A sentence with label, taint or numbers. Free with g_free; NULL for BARRIER_NONE. */
 char *feasibility_tell_barrier(struct feasibility *question, const struct node *node,
                                enum barrier barrier);
+
+/* How good the placement would be on `node`, which was asked about last and takes the pod. The rank has the
+ * node's own name: what was seen may be gone when the next node has been asked about. */
+void feasibility_rate(const struct feasibility *question, const struct policy *policy,
+                      const struct node *node, const struct placement *placement,
+                      struct rank *ret_rank);
 
 /* feasibility_ask, and kube-scheduler asks about the node at all. */
 bool feasibility_takes(struct feasibility *question, const struct node *node,

@@ -6,6 +6,7 @@
 #include "literals.h"
 
 #include "base/log.h"
+#include "explain/trial.h"
 #include "store/feasibility.h"
 #include "suite.h"
 #include "verbs/extender.h"
@@ -301,6 +302,34 @@ START_TEST(a_place_is_looked_for_again_once_room_is_kept)
 }
 END_TEST
 
+/* Each node is seen with the place that is kept on it, until the next one is: the winner's name is the
+ * node's own. */
+START_TEST(the_best_of_nodes_with_places_is_known_by_its_name)
+{
+    static const struct pod others[] = {{"first", NULL, 1, 8}, {"second", NULL, 2, 8}};
+    static const char *const nodes[] = {"n1", "n2"};
+    struct placement placement;
+    struct moment now;
+
+    begin(4);
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *one = g_strdup_printf("one-%d", i), *two = g_strdup_printf("two-%d", i);
+        tell_node(nodes[i], 2, 0);
+        run(one, nodes[i], "0", "5");
+        run(two, nodes[i], "1", "5");
+    }
+    for (int i = 0; i < 2; i++)
+        come(&others[i], nodes[i]);
+    come(&(struct pod){"small", NULL, 3, 5}, "n3");
+    const struct pod_view pod = {.ns = "ml", .name = "small", .uid = "small", .priority = 1};
+    store_decide(extender.store, &now);
+    const struct trial_pod small = {&pod, store_pending(extender.store, "small"), &now, NULL};
+    const struct node *best = trial_choose(extender.store, &small, &placement);
+    ck_assert_str_eq(best ? best->name : "none", "n1");
+    store_unlock(extender.store);
+}
+END_TEST
+
 /* --- nodes that are closed ---------------------------------------------------------------------- */
 
 /* kubelet has failed as many pods of "ml" as close the node to it, and to nobody else. */
@@ -424,6 +453,7 @@ int main(void)
     tcase_add_test(tcase, no_place_is_kept_for_who_has_a_room);
     tcase_add_test(tcase, a_place_is_kept_for_who_has_no_room);
     tcase_add_loop_test(tcase, a_place_is_looked_for_again_once_room_is_kept, 0, 2);
+    tcase_add_test(tcase, the_best_of_nodes_with_places_is_known_by_its_name);
     tcase_add_loop_test(tcase, nobody_leaves_a_node_to_who_may_not_go_there, 0, 2);
     tcase_add_loop_test(tcase, a_group_does_not_leave_its_room_to_who_waits_longer, 0, 2);
     suite_add_tcase(suite, tcase);

@@ -122,10 +122,7 @@ static void rank_nodes(struct taking *taking, const struct gang_member_view *mem
             break;
         if (!takes(taking, member, node))
             continue;
-        ranking_rate(policy, question->seen, &taking->placement, question->admission.demand,
-                     &choice->ranks[n]);
-        choice->ranks[n].waits = question->waits;
-        choice->ranks[n].name = node->name;
+        feasibility_rate(question, policy, node, &taking->placement, &choice->ranks[n]);
         choice->nodes->pdata[n++] = (gpointer)node;
     }
     g_ptr_array_set_size(choice->nodes, (gint)n);
