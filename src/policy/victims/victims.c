@@ -268,6 +268,20 @@ static bool is_over(const struct search *search)
     return is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX);
 }
 
+/* Those from `from` on who are like `needed` (see spare), up to the first who is not. */
+static size_t count_needed(struct search *search, const struct crowd *crowd, size_t from,
+                           size_t needed)
+{
+    size_t i = from;
+
+    if (needed == search->n || !search->query->one_card)
+        return from;
+    for (; i < crowd->n && are_alike(search, crowd->victims[i], needed); i++)
+        count(search, crowd->victims[i]);
+    search->tries += (unsigned)(i - from);
+    return i;
+}
+
 /* It suffices that those of the crowd end who are out, all of them from `from` on. Each is spared if it
  * can be, the dearest first. `needed`: one of those before who could not, with no fewer out than now, so
  * one that is like it is needed too; the number of victims: there is none. */
@@ -278,6 +292,7 @@ static void spare(struct search *search, const struct crowd *crowd, size_t from,
     size_t i = from;
 
     for (;;) {
+        i = count_needed(search, crowd, i, needed);
         if (is_over(search))
             break;
         if (i == crowd->n) {
@@ -285,9 +300,7 @@ static void spare(struct search *search, const struct crowd *crowd, size_t from,
             break;
         }
         const size_t at = crowd->victims[i++];
-        if (needed < search->n && search->query->one_card && are_alike(search, at, needed)) {
-            search->tries++;
-        } else if (can_stay(search, at)) {
+        if (can_stay(search, at)) {
             spare(search, crowd, i, needed);
             take_out(search, at);
         } else {
@@ -582,11 +595,14 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
     begin(&search, &n_fixed);
     if (n - n_fixed > VICTIMS_FEW) {
         g_autoptr(what_if_mark_ptr) later = n_fixed > 0 ? what_if_mark(what_if) : NULL;
-        spare_many(&search, n_fixed, later ? later : mark);
-    } else if (bound(&search, n_fixed) || query->fickle) {
-        try_sets(&search, n_fixed);
+        spare_many(&search, n_fixed, later ? later : mark); /* which returns to that itself */
+        if (later)
+            what_if_return(what_if, mark);
+    } else {
+        if (bound(&search, n_fixed) || query->fickle)
+            try_sets(&search, n_fixed);
+        what_if_return(what_if, mark);
     }
-    what_if_return(what_if, mark);
     put_chosen_first(&search, victims);
     if (search.found)
         *ret_cost = search.best;
