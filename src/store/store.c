@@ -89,8 +89,8 @@ void store_free(struct store *store)
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
     hints_free(store->hints);
-    ratings_free(store->ratings);
-    verdicts_free(store->verdicts);
+    node_books_free(store->ratings);
+    node_books_free(store->verdicts);
     stand_ins_free(store->stand_ins);
     clearings_free(store->clearings);
     quotas_free(store->quotas);
@@ -409,12 +409,12 @@ struct clearings *store_clearings(struct store *store)
     return store->clearings;
 }
 
-struct ratings *store_ratings(struct store *store)
+struct node_books *store_ratings(struct store *store)
 {
     return store->ratings;
 }
 
-struct verdicts *store_verdicts(struct store *store)
+struct node_books *store_verdicts(struct store *store)
 {
     return store->verdicts;
 }

@@ -217,8 +217,8 @@ void store_take_room(struct store *store, const struct pod_view *pod, const stru
                      const char *node);
 
 /* Under the lock, these two. */
-struct ratings *store_ratings(struct store *store);
-struct verdicts *store_verdicts(struct store *store);
+struct node_books *store_ratings(struct store *store);
+struct node_books *store_verdicts(struct store *store);
 
 /* Under the lock, these two. */
 struct stand_ins *store_stand_ins(struct store *store);

@@ -33,8 +33,8 @@ struct store {
     struct clearings *clearings;     /* whom preempt has named last for those of `pending` */
     struct hints *hints; /* pods on their way from filter to bind */
     struct gangs *gangs;
-    struct ratings *ratings;
-    struct verdicts *verdicts;
+    struct node_books *ratings;
+    struct node_books *verdicts;
     struct stand_ins *stand_ins; /* nodes, as who has preempted last has seen them */
     struct quotas *quotas;
     uint32_t quotas_generation;

@@ -39,7 +39,7 @@ struct taking {
 
 /* Most nodes of most calls are as they were when a pod like this one came. `book` NULL: nothing is
  * remembered for it. */
-static enum reason ask_node(struct steering *steering, struct verdict_book *book,
+static enum reason ask_node(struct steering *steering, struct node_book *book,
                             const struct node_cursor *cursor)
 {
     struct feasibility *question = steering->question;
@@ -47,13 +47,13 @@ static enum reason ask_node(struct steering *steering, struct verdict_book *book
     const bool calm = book && node && feasibility_is_calm(question, cursor->pulse);
     enum reason reason;
 
-    if (calm && verdict_book_find(book, cursor, &reason)) {
+    if (calm && verdict_find(book, cursor, &reason)) {
         steering_recall(steering, cursor->place, reason);
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
     if (calm && feasibility_lasts(question, node))
-        verdict_book_note(book, cursor, reason);
+        verdict_note(book, cursor, reason);
     return reason;
 }
 
@@ -72,10 +72,11 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
-    struct verdict_book *book = NULL;
+    struct node_book *book = NULL;
     if (feasibility_is_plain(&question))
-        book = verdicts_open(store_verdicts(call->extender->store), ledger, &question.admission);
-    const enum node_part part = book && !verdict_book_is_new(book) ? NODE_PULSE : NODE_SUMMARY;
+        book = node_books_open(store_verdicts(call->extender->store), ledger, request,
+                               question.admission.policy, question.admission.demand);
+    const enum node_part part = book && !book->is_new ? NODE_PULSE : NODE_SUMMARY;
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_next_node(ledger, &cursor, args->names[i], part);
         ret_reasons[i] = ask_node(&steering, book, &cursor);

@@ -58,7 +58,7 @@ static void rate(struct contest *contest, struct feasibility *question, struct r
 /* One call, of a pod with a GPU. */
 struct rating_call {
     struct contest *contest;
-    struct rating_book *book;
+    struct node_book *book;
     struct feasibility *question;
     bool plain; /* of a node that is calm, what is remembered tells */
 };
@@ -72,16 +72,16 @@ static bool rate_node(const struct rating_call *rating, const struct node_cursor
     const bool calm = rating->plain && node && feasibility_is_calm(question, cursor->pulse);
     bool takes;
 
-    if (calm && rating_book_find(rating->book, cursor, &takes, ret_rank))
+    if (calm && rating_find(rating->book, cursor, &takes, ret_rank))
         return takes;
     const bool lasting = feasibility_lasts(question, node);
-    if (lasting && !calm && rating_book_find(rating->book, cursor, &takes, ret_rank))
+    if (lasting && !calm && rating_find(rating->book, cursor, &takes, ret_rank))
         return takes;
     takes = feasibility_ask(question, node, &rating->contest->placement) == REASON_NONE;
     if (takes)
         rate(rating->contest, question, ret_rank);
     if (lasting)
-        rating_book_note(rating->book, cursor, takes ? ret_rank : NULL);
+        rating_note(rating->book, cursor, takes ? ret_rank : NULL);
     return takes;
 }
 
@@ -97,12 +97,11 @@ static void rate_nodes(struct contest *contest, const struct call *call,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     contest->policy = terms_rating(request->terms, question.admission.policy);
     contest->wait_loss = (double)store_options(call->extender->store)->wait_loss / 1000;
-    struct rating_book *book =
-        ratings_open(store_ratings(call->extender->store), question.ledger, request,
-                     question.admission.policy, question.admission.demand);
+    struct node_book *book =
+        node_books_open(store_ratings(call->extender->store), question.ledger, request,
+                        question.admission.policy, question.admission.demand);
     const struct rating_call rating = {contest, book, &question, feasibility_is_plain(&question)};
-    const enum node_part part =
-        rating.plain && !rating_book_is_new(book) ? NODE_PULSE : NODE_SUMMARY;
+    const enum node_part part = rating.plain && !book->is_new ? NODE_PULSE : NODE_SUMMARY;
     for (size_t i = 0; i < args->n_names; i++) {
         ledger_next_node(question.ledger, &cursor, args->names[i], part);
         if (rate_node(&rating, &cursor, &contest->ranks[contest->n]))
@@ -152,8 +151,8 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
     contest->placement.request = nothing;
     nothing->host = host_of_pod(&args->pod);
     contest->policy = store_options(call->extender->store)->policy;
-    struct rating_book *book = ratings_open(store_ratings(call->extender->store), ledger, nothing,
-                                            contest->policy, demand);
+    struct node_book *book = node_books_open(store_ratings(call->extender->store), ledger, nothing,
+                                             contest->policy, demand);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, &cursor, args->names[i], NODE_SUMMARY);
         if (!node || !node->dialect) {
@@ -162,9 +161,9 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
             continue;
         }
         struct rank *rank = &contest->ranks[contest->n];
-        if (!rating_book_find(book, &cursor, &takes, rank)) {
+        if (!rating_find(book, &cursor, &takes, rank)) {
             ranking_rate(contest->policy, node, &contest->placement, demand, rank);
-            rating_book_note(book, &cursor, rank);
+            rating_note(book, &cursor, rank);
         }
         contest_enter(contest, args, i);
     }

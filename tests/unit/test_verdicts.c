@@ -192,31 +192,36 @@ static struct demand *demand_of(struct ledger *ledger, const struct request *req
     return demand;
 }
 
-static void note(struct verdicts *verdicts, struct ledger *ledger,
+static struct node_book *open_book(struct node_books *verdicts, struct ledger *ledger,
+                                   const struct admission_query *query)
+{
+    return node_books_open(verdicts, ledger, query->request, query->policy, query->demand);
+}
+
+static void note(struct node_books *verdicts, struct ledger *ledger,
                  const struct admission_query *query, enum reason reason)
 {
     struct node_cursor cursor = {0};
 
     ledger_next_node(ledger, &cursor, "units", NODE_SUMMARY);
-    verdict_book_note(verdicts_open(verdicts, ledger, query), &cursor, reason);
+    verdict_note(open_book(verdicts, ledger, query), &cursor, reason);
 }
 
 /* REASON_N: nothing is remembered. */
-static enum reason find_verdict(struct verdicts *verdicts, struct ledger *ledger,
+static enum reason find_verdict(struct node_books *verdicts, struct ledger *ledger,
                                 const struct admission_query *query)
 {
     struct node_cursor cursor = {0};
     enum reason reason;
 
     ledger_next_node(ledger, &cursor, "units", NODE_SUMMARY);
-    return verdict_book_find(verdicts_open(verdicts, ledger, query), &cursor, &reason) ? reason
-                                                                                       : REASON_N;
+    return verdict_find(open_book(verdicts, ledger, query), &cursor, &reason) ? reason : REASON_N;
 }
 
 START_TEST(each_part_of_the_key_counts)
 {
     struct ledger *ledger = store_lock(extender.store);
-    struct verdicts *verdicts = verdicts_new();
+    struct node_books *verdicts = verdicts_new();
     g_autoptr(request) request = request_of("3"), other = request_of("4");
     g_autoptr(demand) demand = demand_of(ledger, request);
     const struct admission_query queries[] = {
@@ -233,7 +238,7 @@ START_TEST(each_part_of_the_key_counts)
         for (size_t j = 0; j <= i; j++)
             ck_assert_int_eq(find_verdict(verdicts, ledger, &queries[j]), j);
     }
-    verdicts_free(verdicts);
+    node_books_free(verdicts);
     store_unlock(extender.store);
 }
 END_TEST
