@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "core/ledger.h"
-#include "queue/verdicts.h"
+#include "queue/books/verdicts.h"
 #include "store/feasibility.h"
 #include "verbs/extender.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/ratings.h"
+#include "queue/books/ratings.h"
 #include "core/ledger.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What filter has found out about nodes, in books of queue/node_books.h. Of a node that is remembered filter
+ * What filter has found out about nodes, in books of queue/books/node_books.h. Of a node that is remembered filter
  * reads its pulse alone (core/ledger.h).
  *
  * A verdict must neither be remembered nor asked for where more counts than the node's version: time, the
@@ -9,7 +9,7 @@
  *
  * Guarded by the store's lock.
  */
-#include "queue/node_books.h"
+#include "queue/books/node_books.h"
 
 #include <gpuledger/reason.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/verdicts.h"
+#include "queue/books/verdicts.h"
 #include "core/ledger.h"
 
 #define REASON_BITS 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/node_books.h"
+#include "queue/books/node_books.h"
 #include "core/ledger.h"
 
 #include <string.h>

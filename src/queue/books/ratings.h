@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What prioritize has found out about nodes, in books of queue/node_books.h. A rating must not be remembered
+ * What prioritize has found out about nodes, in books of queue/books/node_books.h. A rating must not be remembered
  * where time counts, or more than the node: a node with pods that its node side has not matched yet, or with
  * room kept on it; a pod whose namespace has a quota.
  *
  * Guarded by the store's lock.
  */
-#include "queue/node_books.h"
+#include "queue/books/node_books.h"
 
 struct node_cursor; /* core/ledger.h */
 

@@ -6,7 +6,7 @@
  * it takes.
  *
  * There is a book for each kind of pod, with an entry for each place of the ledger; what an entry is, its
- * owner knows (queue/ratings.h, queue/verdicts.h). It depends on the node, the request, the policy and the
+ * owner knows (queue/books/ratings.h, queue/books/verdicts.h). It depends on the node, the request, the policy and the
  * demand, and on nothing else.
  *
  * Guarded by the store's lock.
