@@ -108,15 +108,20 @@ struct what_if *reservations_cover(const struct node *seen, const struct reserva
 }
 
 /* Whom the node side has not matched yet it will have by then. */
+static bool admits_later(const struct admission_query *admission, struct node *node,
+                         struct placement *ret_placement, enum reason *ret_reason)
+{
+    node->n_waiting = 0;
+    g_clear_pointer(&node->departed, g_array_unref);
+    return dialect_admit(node, admission, ret_placement, ret_reason) == ADMISSION_YES;
+}
+
 static bool admits(const struct reservation_query *query, struct node *node,
                    struct placement *ret_placement)
 {
     enum reason reason;
 
-    node->n_waiting = 0;
-    g_clear_pointer(&node->departed, g_array_unref);
-    return dialect_admit(node, &query->nominees->admission, ret_placement, &reason) ==
-           ADMISSION_YES;
+    return admits_later(&query->nominees->admission, node, ret_placement, &reason);
 }
 
 const struct request *reservation_read_for(const struct node *node, const struct request *request)
@@ -220,6 +225,36 @@ static int64_t foresee(const struct node *node, const struct request *request)
         sum = MAX(sum, own);
     }
     return sum;
+}
+
+/* It may be over without a change of the node's hardware. */
+static bool is_passing(enum reason reason)
+{
+    static const enum reason passing[] = {
+        REASON_CARD_UNHEALTHY,    REASON_CARD_CLOSED, REASON_CHANGING,
+        REASON_MODE_SWITCH_AHEAD, REASON_PLUGIN_AWAY, REASON_PLUGIN_SILENT,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(passing); i++) {
+        if (reason == passing[i])
+            return true;
+    }
+    return false;
+}
+
+bool reservation_could_hold(const struct node *node, const struct admission_query *admission)
+{
+    const struct request *request = reservation_read_for(node, admission->request);
+    enum reason reason;
+
+    if (!request || foresee(node, request) == INT64_MAX)
+        return false;
+    if (dialect_admits(node, admission) != ADMISSION_NO)
+        return true;
+    g_autoptr(what_if) empty = what_if_new(node);
+    for (guint i = 0; i < empty->n_copied; i++)
+        what_if_without(empty, empty->allocations->pdata[i]);
+    return admits_later(admission, empty->node, NULL, &reason) || is_passing(reason);
 }
 
 /* --- on one node ------------------------------------------------------------------------------ */

@@ -51,6 +51,10 @@ bool reservation_holds(const struct reservation *place, const struct reservation
  * Free with what_if_free; NULL: none of them is on the node. */
 struct what_if *reservations_cover(const struct node *seen, const struct reservation *const *places, size_t n);
 
+/* Whether the node would take the pod if nobody else were there; what may pass by itself, as an unhealthy card
+ * does, is passed over. */
+bool reservation_could_hold(const struct node *node, const struct admission_query *admission);
+
 /* The request as a node side of the node reads it, or NULL. */
 const struct request *reservation_read_for(const struct node *node, const struct request *request);
 

@@ -20,6 +20,7 @@ static void pending_free(gpointer data)
     g_free(pending->controller);
     g_free(pending->created);
     g_free(pending->nominated_node);
+    g_free(pending->could_be_on);
     g_free(pending);
 }
 
@@ -51,6 +52,7 @@ struct store *store_new(const struct store_options *options)
     store->demand = demand_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, rules_free);
+    store->shapes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->hints = hints_new();
@@ -98,6 +100,7 @@ void store_free(struct store *store)
     budgets_free(store->budgets);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->rules);
+    g_hash_table_unref(store->shapes);
     g_hash_table_unref(store->doubted);
     g_queue_clear_full(&store->doubts, g_free);
     g_hash_table_unref(store->named);

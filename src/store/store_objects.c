@@ -160,6 +160,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     };
     const bool freed = is_back(node, &facts);
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
+    store_hope_node(store, view->name);
     mark_node(store, view);
     note_mark(store, view->name, mark);
     note_claims(store, view->name, string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
@@ -197,6 +198,7 @@ void store_delete_node(struct store *store, const char *name)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     ledger_remove_node(store->ledger, name);
+    store_hope_node(store, name);
     rejects_forget_node(store->rejects, name);
     note_mark(store, name, NULL);
     note_claims(store, name, NULL, NULL);

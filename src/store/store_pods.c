@@ -503,6 +503,20 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
     observer_tell(store->observer, &(struct observation){OBSERVED_UNREAD_POD, number, .pod = pod});
 }
 
+/* Under the lock: it may go where it might before, if it asks for the same. */
+static bool goes_as_before(const struct store *store, const struct pod_view *pod,
+                           const struct pod_rules *rules)
+{
+    const struct pod_rules *before = store_rules(store, pod->uid);
+    const struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
+
+    return before && pending && pending->terminating == pod->terminating &&
+           host_equal(&before->host, &rules->host) &&
+           constraints_equal(before->constraints, rules->constraints) &&
+           (!rules->constraints ||
+            before->constraints->overlooked == rules->constraints->overlooked);
+}
+
 static void apply_pending_pod(struct store *store, const struct pod_view *pod)
 {
     struct request *request = dialect_read_request(pod, &store->options.dialects, NULL);
@@ -524,9 +538,13 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
     if (!is_old) {
+        const bool as_before = goes_as_before(store, pod, rules);
         set_rules(store, pod->uid, g_steal_pointer(&rules));
-        if (replace_pending(store, pod, g_steal_pointer(&request), plain))
+        const bool changed = replace_pending(store, pod, g_steal_pointer(&request), plain);
+        if (changed)
             store_notify(store, NULL, pod->uid); /* a bind of it may be waiting */
+        if (changed || !as_before)
+            store_hope_pod(store, pod->uid);
     }
     g_autofree char *quota = tell_choice(store, pod);
     store_unlock(store);

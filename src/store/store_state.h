@@ -16,6 +16,8 @@ struct pending {
         since_ms; /* monotonic, since when it has waited to be placed; 0: it does not, being gated */
     char *controller, *created, *nominated_node; /* as in the pod's view, or NULL */
     bool terminating;
+    char *could_be_on; /* store_hopes.c: a node, or NULL */
+    bool unlooked;     /* that may have changed since */
 };
 
 struct store {
@@ -27,6 +29,8 @@ struct store {
     struct demand *demand;
     struct demand *told; /* the same as readers see it, worked out once for many; or NULL */
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
+    bool any_unlooked;   /* of `pending` */
+    GHashTable *shapes;  /* node name -> uint64_t *, see store_hopes.c */
     GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
     struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
@@ -70,6 +74,10 @@ void store_note_quotas(struct store *store);
 
 /* Under the lock: it is gone, whatever its state. False: it was not known. */
 bool store_forget_pod(struct store *store, const char *uid);
+
+/* store_hopes.c, under the lock: the pod waits, or asks for something else; the node has changed, or is gone. */
+void store_hope_pod(struct store *store, const char *uid);
+void store_hope_node(struct store *store, const char *name);
 
 /* The same, but nobody said that it has ended: kubelet may still be about to start it. */
 void store_miss_pod(struct store *store, const char *uid);

@@ -132,7 +132,7 @@ class ElasticQuotas(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
             cluster.write_text(listing(node("n", 8, 10), quota("a", "1", "500m"), quota("b", "0", None),
-                                       member("y", "a", 10)))
+                                       member("y", "a", 5), member("never", "a", 10)))
             told = {}
             for namespace in ("a", "b"):
                 file.write_text(json.dumps(member("asked", namespace, 10)))
@@ -141,7 +141,7 @@ class ElasticQuotas(unittest.TestCase):
                 told[namespace] = (group["reason"], group["why"])
         self.assertEqual(told["a"], ("quota_max", f"wants 1 of {GPUS}, the namespace has 0 of at most 0.5"))
         self.assertEqual(told["b"], ("quota_lent", f"wants 1 of {GPUS}, the namespace has 0, is sure of 0, and may "
-                                                   "have 0 while others need theirs"))
+                                                   "have 0.5 while others need theirs"))
 
     def tree(self):
         """a and b are below team, which is sure of 4 together with what c is sure of beside it."""

@@ -5,7 +5,8 @@
  *
  * The oracle adds up everything anew, from its own list of pods, for each question: no namespace beyond
  * its max; up to its min whatever it likes; beyond it only while all that the others have, or need within
- * their mins, and what it then has come to no more than all mins together.
+ * their mins, and what it then has come to no more than all mins together. A pod that waits for more than its
+ * namespace, or all of them together, may ever have needs nothing.
  */
 #define PODS 60
 #define NODES 8
@@ -31,6 +32,24 @@ struct sum {
     int64_t min, max, used, waiting;
 };
 
+static int64_t add_up_mins(void)
+{
+    int64_t mins = 0;
+
+    for (int i = 0; i < 2 * SPACES; i++) {
+        const struct quota *quota = &quotas[i / 2][i % 2];
+        mins += quota->set && quota->min != NONE ? quota->min : 0;
+    }
+    return mins;
+}
+
+static bool may_ever_come(const struct pod *pod, int64_t max)
+{
+    const int64_t mins = add_up_mins();
+
+    return pod->units <= max && (mins == 0 || pod->units <= mins);
+}
+
 static struct sum add_up(int space)
 {
     struct sum sum = {.max = INT64_MAX};
@@ -48,7 +67,8 @@ static struct sum add_up(int space)
         if (pods[i].space != space)
             continue;
         sum.used += pods[i].stage == STAGE_HELD ? pods[i].units : 0;
-        sum.waiting += pods[i].stage == STAGE_WAITS ? pods[i].units : 0;
+        if (pods[i].stage == STAGE_WAITS && may_ever_come(&pods[i], sum.max))
+            sum.waiting += pods[i].units;
     }
     return sum;
 }

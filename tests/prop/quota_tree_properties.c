@@ -120,12 +120,35 @@ static double weight_of(int q)
     return quotas[q].max != NONE ? quotas[q].max : fmax(fmax(quotas[q].min, 0), CARD);
 }
 
+/* It asks for no more than any quota that it counts in may have while nobody has anything. */
+static bool may_ever_come(const struct pod *pod)
+{
+    bool mins = false;
+    double most = 0;
+    int top = quota_of(pod);
+
+    for (int q = top; q != NONE; top = q, q = parent_of(q)) {
+        if (pod->units > max_of(q))
+            return false;
+    }
+    for (int i = 0; i < QUOTAS; i++) {
+        mins |= quotas[i].set && quotas[i].min > 0;
+        if (quotas[i].set && parent_of(i) == NONE && quotas[i].tree == quotas[top].tree &&
+            !is_cut(i))
+            most += min_of(i);
+    }
+    return !mins || pod->units <= (is_cut(top) ? min_of(top) : most);
+}
+
 static double demand_of(int q)
 {
     double sum = 0;
 
-    for (int i = 0; i < PODS; i++)
-        sum += pods[i].stage != STAGE_GONE && quota_of(&pods[i]) == q ? pods[i].units : 0;
+    for (int i = 0; i < PODS; i++) {
+        if (pods[i].stage != STAGE_GONE && quota_of(&pods[i]) == q &&
+            (pods[i].stage != STAGE_WAITS || may_ever_come(&pods[i])))
+            sum += pods[i].units;
+    }
     for (int i = 0; i < QUOTAS; i++) {
         if (quotas[i].set && i != q && parent_of(i) == q)
             sum += fmin(demand_of(i), fmax(max_of(i), held(i)));

@@ -116,6 +116,20 @@ static const struct node *find_example(struct ledger *ledger, const struct reque
     return NULL;
 }
 
+/* Whether a quota lets it come when nobody else has anything of it. */
+static bool may_ever_have(const struct elastic_quotas *quotas, const struct waiter *waiter)
+{
+    for (const struct elastic_account *at = waiter->account; at; at = at->parent) {
+        for (guint key = 0; key < quotas->keys->len; key++) {
+            const int64_t most =
+                at->parent || !quotas->min[key] ? at->max[key] : MIN(at->min[key], at->max[key]);
+            if (waiter->amounts[key] > most)
+                return false;
+        }
+    }
+    return true;
+}
+
 void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
 {
     GHashTableIter iter;
@@ -128,14 +142,17 @@ void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
             continue;
         g_hash_table_iter_remove(&iter);
         const struct node *node = find_example(ledger, waiter->request);
-        if (!node)
+        if (!node || waiter->hopeless)
             continue;
         waiter->account =
             accounts_find(quotas, waiter->ns, elastic_quotas_choice(quotas, waiter->uid));
         if (!waiter->account)
             continue;
         elastic_measure_request(quotas, node, waiter->request, waiter->amounts);
-        add_waiting(quotas, waiter, 1);
+        if (may_ever_have(quotas, waiter))
+            add_waiting(quotas, waiter, 1);
+        else
+            waiter->account = NULL;
     }
 }
 

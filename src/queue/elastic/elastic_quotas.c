@@ -153,6 +153,7 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         const struct waiter *waiter = value;
         elastic_quotas_await(copy, uid, waiter->ns, waiter->request);
+        elastic_quotas_hope(copy, uid, !waiter->hopeless);
     }
     return copy;
 }
@@ -186,6 +187,18 @@ bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
     elastic_uncount(quotas, waiter);
     g_hash_table_remove(quotas->waiters, uid);
     return limited;
+}
+
+bool elastic_quotas_hope(struct elastic_quotas *quotas, const char *uid, bool hope)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+
+    if (!waiter || waiter->hopeless == !hope)
+        return false;
+    waiter->hopeless = !hope;
+    elastic_uncount(quotas, waiter);
+    g_hash_table_add(quotas->fresh, waiter);
+    return !hope && accounts_find(quotas, waiter->ns, NULL);
 }
 
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)

@@ -25,7 +25,8 @@
  * quota are not limited and do not count. A quota takes nothing back from pods that hold it.
  *
  * A pod counts once, by its UID: by what it holds, from the moment it is booked or a place is held for it,
- * or else by what it waits for.
+ * or else by what it waits for. One that waits and could not come whoever ended counts for nothing: no node
+ * would take it, as the caller says, or it asks for more than its quota, or one above it, may ever have.
  *
  * Keys are the resources of dialects, in their units, and two that add up over dialects:
  * gpuledger.io/gpus, in cards (a share is the larger of its parts of the card's memory and compute), and
@@ -59,6 +60,9 @@ bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t 
 /* A pod waits for a node; the request is copied. Who is known counts anew. */
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
                           const struct request *request);
+/* Whether it could come, if others ended: what no node would take counts for nothing. Who has just come to
+ * wait could. Returns whether others may then have more. */
+bool elastic_quotas_hope(struct elastic_quotas *quotas, const char *uid, bool hope);
 /* It waits no more. Whether its namespace has a quota: others may then have more. */
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
 /* The pod, with UID and namespace, asks to count in that quota; NULL: in none. `node`: where it holds something;

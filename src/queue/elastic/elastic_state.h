@@ -75,6 +75,7 @@ struct waiter {
     const char *uid; /* the table's */
     char *ns;
     struct request *request;
+    bool hopeless; /* it cannot come, whatever ends: nothing is kept for it */
     struct elastic_account
         *account; /* what it asks for counts there; NULL: not counted, or nowhere */
     int64_t amounts[ELASTIC_KEYS_MAX];
