@@ -529,7 +529,9 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     struct pod_rules *rules = pod_rules_new(pod);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    store_join_gang(store, pod, GANG_PENDING);
+    const unsigned gates = 1U << OVERLOOKED_SCHEDULING_GATES;
+    const bool gated = rules->constraints && rules->constraints->overlooked & gates;
+    store_join_gang(store, pod, gated || pod->terminating ? GANG_BARRED : GANG_PENDING);
     note_choice(store, pod);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     /* Who was seen bound stays so, and does not queue again. */

@@ -77,8 +77,10 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
 
     tenant->n_places -= gang_has_place(member->stage);
     gang->n[member->stage]--;
+    gang->n_barred -= member->barred && member->stage == KNOWN;
     member->stage = stage;
     gang->n[stage]++;
+    gang->n_barred += member->barred && stage == KNOWN;
     tenant->n_places += gang_has_place(stage);
     if (before == 0 && gang_places(gang) > 0)
         g_ptr_array_add(gangs->holding, gang);
@@ -249,7 +251,7 @@ struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char 
     g_ptr_array_add(gang->members, member);
     g_hash_table_insert(gangs->by_uid, member->uid, member);
     gang->n[KNOWN]++;
-    gangs->news |= gang->members->len == gang->min;
+    gangs->news |= gang_able(gang) == gang->min;
     return member;
 }
 
@@ -273,11 +275,41 @@ static void note_source(struct gangs *gangs, struct gang_member *member, bool ne
     }
 }
 
+/* It has fewer members than it needs. */
+static void note_few(struct gangs *gangs, struct gang *gang)
+{
+    if (gang_able(gang) >= MAX(gang->min, 1))
+        return;
+    gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
+    gang_set_waiting(gangs, gang, false);
+}
+
+/* Whose Binding is due, or further, keeps its place. */
+static void set_barred(struct gangs *gangs, struct gang_member *member, bool barred)
+{
+    struct gang *gang = member->gang;
+
+    if (member->barred == barred)
+        return;
+    if (barred && (member->stage == HELD || member->stage == ARRIVED))
+        gang_drop(gangs, member);
+    gang->n_barred -= member->barred && member->stage == KNOWN;
+    member->barred = barred;
+    gang->n_barred += barred && member->stage == KNOWN;
+    if (barred)
+        note_few(gangs, gang);
+    else
+        gangs->news |= gang_able(gang) == gang->min;
+}
+
 bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
                 const char *uid, enum gang_role role, const struct gang_source *source)
 {
-    static const enum gang_stage stages[] = {
-        [GANG_PENDING] = KNOWN, [GANG_BOUND] = BOUND, [GANG_BOOKED] = BOOKED, [GANG_PLAIN] = PLAIN};
+    static const enum gang_stage stages[] = {[GANG_PENDING] = KNOWN,
+                                             [GANG_BARRED] = KNOWN,
+                                             [GANG_BOUND] = BOUND,
+                                             [GANG_BOOKED] = BOOKED,
+                                             [GANG_PLAIN] = PLAIN};
     const enum gang_stage stage = stages[role];
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
     struct gang *gang = gang_find_or_make(gangs, ns, claim->name, claim->native);
@@ -295,6 +327,7 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
         remove_if_empty(gangs, gang);
         return false;
     }
+    set_barred(gangs, member, role == GANG_BARRED);
     note_source(gangs, member, new, source);
     heed_claim(gangs, member, claim);
     member->ours |= stage == BOUND && claim->bound_with;
@@ -323,12 +356,10 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     gang_set_unseen(gangs, member, 0);
     gang_drop(gangs, member);
     gang->n[KNOWN]--;
+    gang->n_barred -= member->barred;
     g_hash_table_remove(gangs->by_uid, uid);
     g_ptr_array_remove(gang->members, member);
-    if (gang->members->len < MAX(gang->min, 1)) {
-        gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
-        gang_set_waiting(gangs, gang, false);
-    }
+    note_few(gangs, gang);
     if (said > 0 && (said == gang->min || said == gang->says_least))
         gang_heed_pods(gangs, gang);
     if (gang->members->len == 0) { /* the next pods of its object begin anew */
@@ -395,7 +426,10 @@ void gangs_depart(struct gangs *gangs, const char *uid)
     if (!member || (member->stage != ARRIVED && member->stage != DUE))
         return;
     gang_change(gangs, member->gang);
-    gang_set_stage(gangs, member, HELD);
+    if (member->barred)
+        gang_drop(gangs, member);
+    else
+        gang_set_stage(gangs, member, HELD);
 }
 
 void gangs_book(struct gangs *gangs, const char *uid)

@@ -10,6 +10,8 @@
  * group waits before it gets others, for longer each time. One group that is not whole has places in a
  * pool of cards; namespaces that keep others waiting for long take turns.
  *
+ * A pod that nobody places gets no place, and is none of those that a group needs.
+ *
  * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
  * So are those of a group of which some are bound and too few are left, since what it lacks has ended. Of
  * a group whose bound members are fewer than it needs, and that has never been whole, it is said that it
@@ -68,6 +70,7 @@ void gangs_sweep(struct gangs *gangs, bool native, uint32_t generation);
 
 enum gang_role {
     GANG_PENDING,
+    GANG_BARRED, /* nobody places it: it has scheduling gates, or is being deleted */
     GANG_BOUND,  /* it has a node */
     GANG_BOOKED, /* what became of a Binding of it is not known yet */
     GANG_PLAIN,  /* it asks for no GPU: nobody holds it back, and it counts as there */
@@ -177,7 +180,8 @@ const char *gangs_name(const struct gangs *gangs, const char *uid);
 struct gang_row {
     const char *ns, *name;
     bool native; /* of a kind that Kubernetes has itself */
-    uint32_t min, known, bound;
+    uint32_t min, bound;
+    uint32_t known;      /* but for those that nobody places */
     uint32_t held;       /* with a place, in bookings, too */
     uint32_t there;      /* bound, with a place, or in need of none */
     uint32_t fit;        /* there, and found room when it was last looked for */

@@ -9,11 +9,12 @@ static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang
         return GANG_UNKNOWN;
     if (now_ms < gang->again_ms)
         return GANG_BACKOFF;
-    if (gang->members->len < gang->min)
+    if (gang_able(gang) < gang->min)
         return gang->min > GANG_MEMBERS_MAX ? GANG_CAPPED : GANG_FEW;
     if (gang_must_wait(gangs, gang, pool))
         return GANG_BUSY;
-    return gang_tenant_of(gangs, gang->ns)->n_places + gang->n[KNOWN] > GANGS_PLACES_MAX
+    return gang_tenant_of(gangs, gang->ns)->n_places + gang->n[KNOWN] - gang->n_barred >
+                   GANGS_PLACES_MAX
                ? GANG_CAPPED
                : GANG_YES;
 }
@@ -47,11 +48,11 @@ static GPtrArray *list_without(const struct gang *gang, struct gang_member *aske
 {
     GPtrArray *without = g_ptr_array_new();
 
-    if (asked->stage == KNOWN)
+    if (gang_wants_place(asked))
         g_ptr_array_add(without, asked);
     for (guint i = 0; i < gang->members->len; i++) {
         struct gang_member *member = g_ptr_array_index(gang->members, i);
-        if (member != asked && member->stage == KNOWN)
+        if (member != asked && gang_wants_place(member))
             g_ptr_array_add(without, member);
     }
     return without;

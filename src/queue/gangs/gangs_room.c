@@ -151,7 +151,7 @@ static GPtrArray *list_without(const struct gang *gang)
 
     for (guint i = 0; i < gang->members->len; i++) {
         const struct gang_member *member = gang->members->pdata[i];
-        if (member->stage == KNOWN)
+        if (gang_wants_place(member))
             g_ptr_array_add(uids, member->uid);
     }
     return uids;

@@ -44,6 +44,7 @@ struct gang {
     bool waiting;           /* it was told last that another group has places */
     int64_t turn_ms;        /* since when it might have had them if it had been asked about; or 0 */
     uint32_t n[GANG_STAGES];
+    uint32_t n_barred;  /* of those that are KNOWN */
     GPtrArray *members; /* in the order in which they came */
 };
 
@@ -51,6 +52,7 @@ struct gang_member {
     char *uid;
     uint32_t generation; /* of the list or watch that named it last */
     int64_t unseen_ms;   /* when filter told of it, which nothing else has done; 0: the watch has */
+    bool barred;         /* see GANG_BARRED */
     bool ours;           /* bound with its group, by its Binding */
     uint32_t says;       /* how many the group needs; 0: nothing */
     int64_t says_timeout_ms;
@@ -100,6 +102,11 @@ struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *na
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid);
 void gang_set_unseen(struct gangs *gangs, struct gang_member *member, int64_t unseen_ms);
 void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
+/* Members that have come, or may. */
+static inline uint32_t gang_able(const struct gang *gang)
+{
+    return gang->members->len - gang->n_barred;
+}
 /* Of members that have a place, in a booking or not. */
 static inline uint32_t gang_places(const struct gang *gang)
 {
@@ -109,6 +116,11 @@ static inline uint32_t gang_places(const struct gang *gang)
 static inline uint32_t gang_there(const struct gang *gang)
 {
     return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
+}
+/* It may get one. */
+static inline bool gang_wants_place(const struct gang_member *member)
+{
+    return member->stage == KNOWN && !member->barred;
 }
 static inline bool gang_has_place(enum gang_stage stage)
 {

@@ -17,7 +17,7 @@ struct gang_row gang_row(const struct gang *gang)
         .name = gang->name,
         .native = gang->native,
         .min = gang->min,
-        .known = gang->members->len,
+        .known = gang_able(gang),
         .held = gang_places(gang),
         .bound = gang->n[BOUND],
         .there = gang_there(gang),
