@@ -156,6 +156,9 @@ struct topology {
     /* The Node names resources that only these read: kubelet may have given some of them to pods. */
     const struct dialect *away[NODE_AWAY_MAX];
     int32_t n_away;
+    /* That gives devices by count, of a resource that the node reports for another one of them: it does
+     * not run here, but may have before. NULL: none does. */
+    const struct dialect *replaced;
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
     int32_t driver;      /* see DRIVER_VERSION; 0: not known */
@@ -296,7 +299,7 @@ struct node {
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DISTRUST_UNSEALED) */
     int32_t n_choosy;   /* allocations of classes that do not share cards with everybody */
-    int32_t n_strangers; /* allocations of dialects that are away */
+    int32_t n_strangers; /* allocations of dialects that are away or replaced */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
@@ -317,6 +320,7 @@ struct node {
     const struct dialect *dialects[NODE_DIALECTS_MAX];
     const struct dialect *away[NODE_AWAY_MAX]; /* these as in struct topology */
     int32_t n_away;
+    const struct dialect *replaced;
     int32_t compute, driver;
     enum isolation isolation;
     bool distrusted;            /* caller's: what the Node says cannot be understood, or contradicts itself */

@@ -91,7 +91,11 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->created_s = take_allocation->created_s;
         known->card_units = take_allocation->card_units;
         known->terminating = take_allocation->terminating;
-        known->started = take_allocation->started;
+        if (known->started != take_allocation->started) {
+            node_charge(node, known, -1);
+            known->started = take_allocation->started;
+            node_charge(node, known, 1);
+        }
         known->waited_out = take_allocation->waited_out;
         ledger_count_state(ledger, known, 1);
         known->heeded = take_allocation->heeded;

@@ -158,6 +158,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
     node->n_away = topology->n_away;
+    node->replaced = topology->replaced;
     memcpy(node->away, topology->away, sizeof node->away);
     if (topology->dialect && topology->n_dialects == 0)
         node->dialects[node->n_dialects++] = topology->dialect;

@@ -436,6 +436,17 @@ static void note_away(const struct node_view *view, const struct dialect_options
     }
 }
 
+/* NVIDIA's own plugin gives devices of a resource that vGPU plugins report as well. */
+static void note_replaced(struct topology *topology)
+{
+    for (size_t i = 0; dialects[i] && !topology->replaced; i++) {
+        const struct dialect *dialect = dialects[i];
+        if (dialect->refuse && !dialect->names_cards && !offers(topology, dialect) &&
+            is_offered(topology, dialect->resources[0]))
+            topology->replaced = dialect;
+    }
+}
+
 struct survey {
     const struct node_view *view;
     const struct dialect_options *options;
@@ -486,6 +497,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         node_marks_apply(view, ret_topology, ret_warning);
         mark_sliced(ret_topology);
         note_away(view, options, ret_topology);
+        note_replaced(ret_topology);
     }
     return survey.claimed;
 }

@@ -12,7 +12,8 @@
      IN(PLACEMENT, READER),
      .help = "What a pod holds that others have bound without writing a card: gpushare's plugin "
              "gives it the only card of a one-card node and none elsewhere, those of HAMi, "
-             "4paradigm and Volcano's vGPU fail it. Either way it gets an Event."},
+             "4paradigm and Volcano's vGPU fail it, so that one that runs all the same counts on "
+             "every card. Either way it gets an Event."},
     {"gpushare-any-on-single-card", BOOL(dialects.gpushare_any_on_single_card, "false"),
      IN(PLACEMENT, READER),
      .help = "The gpushare plugin hands out the only card of a one-card node without asking "

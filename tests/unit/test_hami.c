@@ -252,6 +252,7 @@ struct distrust_case {
     enum distrust distrust;
     int64_t memory[2]; /* of cards a and b, MiB */
     const char *key;   /* NULL: ALLOCATED */
+    const char *phase; /* of the pod; NULL: Running */
 };
 
 static const struct distrust_case distrust_cases[] = {
@@ -266,7 +267,8 @@ static const struct distrust_case distrust_cases[] = {
     {"GPU-a,NVIDIA,3000,101:;", DISTRUST_MALFORMED, {3000, 3000}},
     {"", DISTRUST_MALFORMED, {3000, 3000}},
     {"n1", DISTRUST_LOST, {3000, 3000}, "hami.io/vgpu-node"},
-    {"x", DISTRUST_UNMARKED, {0, 0}, "other"}, /* the plugin gives it nothing */
+    {"x", DISTRUST_UNMARKED, {3000, 3000}, "other"},      /* it runs, so it was given some card */
+    {"x", DISTRUST_UNMARKED, {0, 0}, "other", "Pending"}, /* the plugin gives it nothing */
     /* The limits count, whatever is promised. */
     {"GPU-a,NVIDIA,10000,100:;", DISTRUST_EDITED, {3000}},
     /* It has one card: which of them, nobody can say. */
@@ -280,7 +282,11 @@ START_TEST(annotations_are_doubted)
     const struct distrust_case *c = &distrust_cases[_i];
     g_autofree char *warning = NULL;
     struct pod_view view = {
-        .ns = "ml", .name = "a", .uid = "u", .node_name = "n1", .phase = "Running",
+        .ns = "ml",
+        .name = "a",
+        .uid = "u",
+        .node_name = "n1",
+        .phase = c->phase ? c->phase : "Running",
         .annotations = PAIRS({c->key ? c->key : ALLOCATED, c->text}),
         CONTAINERS(WITH({GPU, "1"}, {MEM, "3000"})),
     };
@@ -289,7 +295,7 @@ START_TEST(annotations_are_doubted)
     ck_assert_ptr_nonnull(read);
     ck_assert_int_eq(read->distrust, c->distrust);
     ck_assert_int_eq(warning != NULL, c->distrust != DISTRUST_NONE);
-    ck_assert(!read->waiting);
+    ck_assert_int_eq(read->waiting, c->phase != NULL);
     ledger_put(book, "n1", read);
     for (int32_t i = 0; i < 2; i++) {
         const struct card *card = node_card(node, i);

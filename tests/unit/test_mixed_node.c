@@ -2,6 +2,9 @@
 /* A node on which the node sides of several dialects run, as the table of dialects reads it. */
 #include "suite.h"
 
+#include "core/ledger.h"
+#include "core/node.h"
+
 #include <gpuledger/dialect.h>
 #include <string.h>
 
@@ -236,6 +239,59 @@ START_TEST(only_the_card_that_is_held_is_kept)
 }
 END_TEST
 
+/* One container with one GPU on the node, as a list or the watch shows the pod. */
+static void put_plain(bool started, const char *memory)
+{
+    const struct string_pair limits[] = {{"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", memory}};
+    const struct container_view container = {.name = "main", .limits = {limits, memory ? 2 : 1}};
+    const struct pod_view pod = {.ns = "ml",
+                                 .name = "a",
+                                 .uid = "a",
+                                 .node_name = "n",
+                                 .phase = started ? "Running" : "Pending",
+                                 .started = started,
+                                 .containers = &container,
+                                 .n_containers = 1};
+    struct allocation *allocation = dialect_read_allocation(&pod, &options, NULL);
+
+    allocation->started = started;
+    ledger_put(book, "n", allocation);
+}
+
+/* HAMi's plugin in the place of NVIDIA's, which has given cards that nobody knows to pods that run. It
+ * gives nothing itself to pods that no scheduler has promised a card. */
+START_TEST(who_runs_holds_some_card_when_another_plugin_reports_the_resource)
+{
+    static const struct string_pair capacity[] = {{"nvidia.com/gpu", "20"}};
+    const struct string_pair registered[] = {
+        {_i ? "4pd.io/node-nvidia-register" : "hami.io/node-nvidia-register",
+         "GPU-a,10,24576,100,NVIDIA-A10,0,true:GPU-b,10,24576,100,NVIDIA-A10,0,true:"}};
+    const struct node_view view = {.name = "n",
+                                   .capacity = {capacity, 1},
+                                   .allocatable = {capacity, 1},
+                                   .annotations = {registered, 1}};
+
+    READ_NODE({"nvidia.com/gpu", "2"});
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}), REASON_NONE);
+    topology_free(hardware);
+    hardware = topology_new();
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    const struct node *node = ledger_set_topology(book, "n", hardware);
+    ck_assert_int_eq(node->n_cards, 2);
+    for (int i = 0; i < 3; i++) { /* seen anew, then as it goes on */
+        const bool runs = i == 1;
+        put_plain(runs, NULL);
+        ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "100"}),
+                         runs ? REASON_OTHER_USE : REASON_NONE);
+        ck_assert(node_verify(node, node_cpu_pods(node), NULL));
+    }
+    put_plain(true, "24576");
+    ck_assert_int_ne(ADMIT({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "100"}), REASON_NONE);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "100"}), REASON_NONE);
+}
+END_TEST
+
 /* kubelet gives nothing of what the node has never had. */
 START_TEST(who_can_hold_nothing_keeps_nobody_away)
 {
@@ -275,6 +331,8 @@ static Suite *suite(void)
     tcase_add_test(tc, the_first_pod_decides_and_the_last_ones_end_frees);
     tcase_add_test(tc, who_holds_a_card_holds_it_when_the_plugin_has_gone);
     tcase_add_test(tc, devices_are_held_when_the_node_shares_its_cards_otherwise);
+    tcase_add_loop_test(tc, who_runs_holds_some_card_when_another_plugin_reports_the_resource, 0,
+                        2);
     tcase_add_test(tc, only_the_card_that_is_held_is_kept);
     tcase_add_loop_test(tc, amounts_keep_their_unit_when_the_plugin_has_gone, 0, 2);
     tcase_add_test(tc, who_can_hold_nothing_keeps_nobody_away);

@@ -197,13 +197,27 @@ static bool is_away(const struct node *node, const struct dialect *dialect)
     return false;
 }
 
+/* The pod runs with devices that the node has no pool of any more, though it still reports their
+ * resource: another plugin has given them, on whatever cards. */
+static bool is_served_before(const struct node *node, const struct allocation *allocation)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation_share_dialect(allocation, &allocation->shares[i]) != node->replaced)
+            return false; /* it has been told which cards */
+        found = true;
+    }
+    return found && allocation->started;
+}
+
 static bool is_stranger(const struct node *node, const struct allocation *allocation)
 {
     for (uint32_t i = 0; i < allocation->n_shares && node->n_away > 0; i++) {
         if (is_away(node, allocation_share_dialect(allocation, &allocation->shares[i])))
             return true;
     }
-    return false;
+    return node->replaced && is_served_before(node, allocation);
 }
 
 static void count_pod(struct node *node, const struct allocation *allocation, int sign)

@@ -346,9 +346,11 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
         return DISTRUST_EDITED;
     }
     const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
-    /* The plugin fails whom no annotation promises anything. */
+    /* The plugin fails whom no annotation promises anything: who runs was given some card before the
+     * annotations were lost, or another pod's. */
+    const bool runs = view->started || g_strcmp0(view->phase, "Running") == 0;
     take_asks(request,
-              text || marked || options->unplaced_everywhere ? SHARE_HELD : SHARE_NOT_GIVEN,
+              text || marked || runs || options->unplaced_everywhere ? SHARE_HELD : SHARE_NOT_GIVEN,
               shares);
     if (text) {
         warn(ret_warning,

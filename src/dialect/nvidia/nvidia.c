@@ -343,7 +343,9 @@ const struct dialect dialect_nvidia = {
             .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into. "
                       "After that number has changed, kubelet takes devices for free whose cards "
                       "older pods use, so the node gives nothing until these have ended (changes "
-                      "among time-sliced numbers apart). A Binding without it is counted, too.",
+                      "among time-sliced numbers apart). A node whose plugin HAMi's or "
+                      "4paradigm's has replaced gives nothing either while pods of before run. A "
+                      "Binding without it is counted, too.",
             .played = "device plugin v0.20.0 and kubelet's device manager",
             .limits =
                 "kubelet chooses the device: which card a pod has is not known, so devices "
