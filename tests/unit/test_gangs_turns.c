@@ -51,6 +51,11 @@ static void leave(const char *name)
     }
 }
 
+static char *uid_of(const char *name, int number)
+{
+    return g_strdup_printf("%s-%d", name, number);
+}
+
 static enum gang_answer ask(const char *name)
 {
     g_autofree char *uid = g_strdup_printf("%s-0", name);
@@ -58,6 +63,21 @@ static enum gang_answer ask(const char *name)
                                                .pool = g_intern_static_string("pool"),
                                                .now_ms = now_ms,
                                                .take = take});
+}
+
+/* All its pods are bound. */
+static void come(const char *name)
+{
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *uid = uid_of(name, i);
+        gangs_arrive(gangs, uid, now_ms);
+    }
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *uid = uid_of(name, i);
+        ck_assert_int_eq(gangs_arrive(gangs, uid, now_ms), GANG_YES);
+        gangs_book(gangs, uid);
+        gangs_settle(gangs, uid, true);
+    }
 }
 
 /* kube-scheduler asks about the others every second, and about the victim's, which it has refused, at last
@@ -128,6 +148,49 @@ START_TEST(nor_by_groups_that_are_made_anew)
 }
 END_TEST
 
+static void make_often(int second)
+{
+    if (second % 3 != 2)
+        return;
+    const char *old = second / 3 % 2 ? "b" : "a", *new = second / 3 % 2 ? "a" : "b";
+
+    leave(old);
+    join("mallory", new, TIMEOUT_MS);
+}
+
+/* None of them holds its places for long. */
+START_TEST(nor_by_groups_that_are_made_anew_all_the_time)
+{
+    const char *const groups[] = {"a", "b"};
+
+    join("mallory", "a", TIMEOUT_MS);
+    join("ml", "victim", TIMEOUT_MS);
+    ck_assert_int_lt(seconds_until_served(groups, G_N_ELEMENTS(groups), 600, make_often), 20);
+}
+END_TEST
+
+static void change_needs(int second)
+{
+    static const char *const groups[] = {"a", "b"};
+    const struct pod_group_claim claim = {
+        .name = groups[second % 2], .min = second / 2 % 2 ? 2 : 3, .timeout_ms = TIMEOUT_MS};
+    g_autofree char *uid = uid_of(claim.name, 0);
+
+    gangs_join(gangs, "mallory", &claim, uid, GANG_PENDING, &(struct gang_source){0});
+}
+
+/* Nor does one of them lack pods, and then not, in turns. */
+START_TEST(nor_by_groups_that_come_to_need_more)
+{
+    const char *const groups[] = {"a", "b"};
+
+    join("mallory", "a", TIMEOUT_MS);
+    join("mallory", "b", TIMEOUT_MS);
+    join("ml", "victim", TIMEOUT_MS);
+    ck_assert_int_lt(seconds_until_served(groups, G_N_ELEMENTS(groups), 600, change_needs), 20);
+}
+END_TEST
+
 /* Two namespaces have a turn each before it, at most. */
 START_TEST(nor_have_two)
 {
@@ -163,7 +226,7 @@ START_TEST(a_turn_that_nobody_takes)
     ck_assert_int_eq(ask("second"), GANG_YES);
     ck_assert_int_eq(ask("a"), GANG_BUSY);
     now_ms += 1000;
-    leave("second");
+    come("second");
     join("ml", "victim", TIMEOUT_MS);
     ck_assert_int_eq(ask("victim"), GANG_YES);
 }
@@ -179,8 +242,26 @@ START_TEST(swift_ones_do_not_take_turns)
     ck_assert_int_eq(ask("a"), GANG_BUSY);
     now_ms += 2000;
     gangs_expire(gangs, now_ms);
+    come("x");
     leave("x");
     ck_assert_int_eq(ask("y"), GANG_YES);
+}
+END_TEST
+
+/* Nor do those for whom nobody waits. */
+START_TEST(who_keeps_nobody_waiting_takes_no_turn)
+{
+    join("ml", "x", TIMEOUT_MS);
+    join("ml", "y", TIMEOUT_MS);
+    join("other", "a", TIMEOUT_MS);
+    ck_assert_int_eq(ask("x"), GANG_YES);
+    leave("x");
+    ck_assert_int_eq(ask("y"), GANG_YES);
+    ck_assert_int_eq(ask("a"), GANG_BUSY);
+    leave("y"); /* in vain: another waits */
+    join("ml", "y", TIMEOUT_MS);
+    ck_assert_int_eq(ask("y"), GANG_BUSY);
+    ck_assert_int_eq(ask("a"), GANG_YES);
 }
 END_TEST
 
@@ -239,9 +320,12 @@ int main(void)
     tcase_add_test(tests, no_namespace_has_a_pool_for_itself);
     tcase_add_test(tests, nor_by_short_deadlines);
     tcase_add_test(tests, nor_by_groups_that_are_made_anew);
+    tcase_add_test(tests, nor_by_groups_that_are_made_anew_all_the_time);
+    tcase_add_test(tests, nor_by_groups_that_come_to_need_more);
     tcase_add_test(tests, nor_have_two);
     tcase_add_test(tests, a_turn_that_nobody_takes);
     tcase_add_test(tests, swift_ones_do_not_take_turns);
+    tcase_add_test(tests, who_keeps_nobody_waiting_takes_no_turn);
     tcase_add_test(tests, a_record_goes_on_from_it);
 
     return suite_run(suite);

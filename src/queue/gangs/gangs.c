@@ -88,6 +88,7 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
         g_ptr_array_remove_fast(gangs->holding, gang);
         gang->deadline_ms = 0;
         gangs->news = true;
+        gang_end_turn(gangs, gang);
     }
     if (stage == BOUND || stage == PLAIN)
         gang_note_whole(gangs, gang);

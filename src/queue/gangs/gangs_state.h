@@ -40,7 +40,7 @@ struct gang {
     int64_t wanted_ms;      /* when it was asked about last while that was so */
     int64_t room_again_ms;  /* it gets none before */
     uint32_t vain;          /* how often it had some, or there was none, in vain */
-    int64_t held_ms;        /* when it last got places for as many as it needs */
+    int64_t held_ms;        /* when it got places for as many as it needs; 0: it has none */
     bool waiting;           /* it was told last that another group has places */
     int64_t turn_ms;        /* since when it might have had them if it had been asked about; or 0 */
     uint32_t n[GANG_STAGES];
@@ -161,6 +161,8 @@ bool gangs_end_rests(struct gangs *gangs, int64_t now_ms);
 
 /* Some other group that is not whole has places in the pool, or should have them first. */
 bool gang_must_wait(const struct gangs *gangs, const struct gang *asking, const char *pool);
+/* It has no places any more. */
+void gang_end_turn(struct gangs *gangs, struct gang *gang);
 /* It was told so, or something else. */
 void gang_set_waiting(struct gangs *gangs, struct gang *gang, bool waiting);
 /* From gangs.rests. */

@@ -2,12 +2,16 @@
 /*
  * Whose turn it is, where one group that is not whole has places at a time. A namespace whose group kept
  * others waiting for long, which its pods' authors can make it do, gives way to the groups of namespaces
- * that have done so less lately: or it might have the pool for itself, one of its groups after the other.
+ * that have done so less lately: or it might have the pool for itself, one of its groups after the other. So
+ * does one whose group had its places in vain, for however short a time, while others waited: or its next
+ * group would be asked about before theirs each time.
  */
 #include "queue/gangs/gangs_state.h"
 
-#define SWIFT_MS 5000    /* in which groups come that come at all */
-#define TURN_MS 20000    /* in which kube-scheduler asks about a pod that it is told of */
+#define SWIFT_MS 5000 /* in which groups come that come at all */
+#define TURN_MS 20000 /* in which kube-scheduler asks about a pod that it is told of */
+#define SLOW_MAX 1024 /* namespaces; beyond them who was slow least lately is forgotten */
+#define SLOW "slow/"
 #define SLOW_MS 86400000 /* "slow/NAMESPACE" of gangs.rests is so long after it was slow last */
 
 static char *slow_key(const char *ns)
@@ -43,6 +47,27 @@ static bool is_taken(const struct gangs *gangs, const struct gang *asking, const
             return true;
     }
     return false;
+}
+
+/* A group of another namespace. */
+static bool does_another_wait(const struct gangs *gangs, const struct gang *than)
+{
+    for (guint i = 0; i < gangs->waiting->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->waiting, i);
+        if (gang->pool == than->pool && gang->tenant != than->tenant)
+            return true;
+    }
+    return false;
+}
+
+void gang_end_turn(struct gangs *gangs, struct gang *gang)
+{
+    const bool came =
+        gang->whole || (gang->min > 0 && gang->n[BOUND] + gang->n[PLAIN] >= gang->min);
+
+    if (gang->held_ms != 0 && !came && does_another_wait(gangs, gang))
+        note_slow(gangs, gang->tenant, gang->asked_ms);
+    gang->held_ms = 0;
 }
 
 static bool gives_way(const struct gangs *gangs, const struct gang *asking, const char *pool)
