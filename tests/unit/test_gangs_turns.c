@@ -279,6 +279,40 @@ static char *encode(struct gangs *of)
     return g_string_free(text, FALSE);
 }
 
+static int count_slow(void)
+{
+    g_autofree char *text = encode(gangs);
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, "\"slow/")); at++)
+        n++;
+    return n;
+}
+
+/* Who makes namespaces makes no list longer than a thousand, and is known by the last of them. */
+START_TEST(slow_namespaces_are_few)
+{
+    for (int i = 0; i < 3000; i++) {
+        g_autofree char *ns = g_strdup_printf("ns%d", i);
+        join(ns, "x", TIMEOUT_MS);
+        ck_assert_int_eq(ask("x"), GANG_YES);
+        now_ms += 6000;
+        gangs_expire(gangs, now_ms);
+        leave("x");
+    }
+    ck_assert_int_eq(count_slow(), 1024);
+    join("ns2999", "x", TIMEOUT_MS);
+    join("ns0", "y", TIMEOUT_MS);
+    join("ml", "z", TIMEOUT_MS);
+    ck_assert_int_eq(ask("z"), GANG_YES);
+    ck_assert_int_eq(ask("x"), GANG_BUSY);
+    ck_assert_int_eq(ask("y"), GANG_BUSY);
+    come("z");
+    ck_assert_int_eq(ask("x"), GANG_BUSY); /* the other may come first */
+    ck_assert_int_eq(ask("y"), GANG_YES);
+}
+END_TEST
+
 START_TEST(a_record_goes_on_from_it)
 {
     g_autoptr(json_arena) arena = json_arena_new();
@@ -326,6 +360,7 @@ int main(void)
     tcase_add_test(tests, a_turn_that_nobody_takes);
     tcase_add_test(tests, swift_ones_do_not_take_turns);
     tcase_add_test(tests, who_keeps_nobody_waiting_takes_no_turn);
+    tcase_add_test(tests, slow_namespaces_are_few);
     tcase_add_test(tests, a_record_goes_on_from_it);
 
     return suite_run(suite);

@@ -8,6 +8,8 @@
  */
 #include "queue/gangs/gangs_state.h"
 
+#include <string.h>
+
 #define SWIFT_MS 5000 /* in which groups come that come at all */
 #define TURN_MS 20000 /* in which kube-scheduler asks about a pod that it is told of */
 #define SLOW_MAX 1024 /* namespaces; beyond them who was slow least lately is forgotten */
@@ -16,7 +18,7 @@
 
 static char *slow_key(const char *ns)
 {
-    return g_strdup_printf("slow/%s", ns);
+    return g_strdup_printf(SLOW "%s", ns);
 }
 
 void gang_recall_slow(const struct gangs *gangs, struct gang_tenant *tenant)
@@ -27,6 +29,34 @@ void gang_recall_slow(const struct gangs *gangs, struct gang_tenant *tenant)
     tenant->slow_ms = until_ms ? *until_ms : 0;
 }
 
+/* Makes room for another one: who may make namespaces makes no more than so many entries. */
+static void forget_slowest(struct gangs *gangs)
+{
+    const char *oldest = NULL;
+    int64_t oldest_ms = INT64_MAX;
+    GHashTableIter iter;
+    gpointer key, value;
+    guint n = 0;
+
+    g_hash_table_iter_init(&iter, gangs->rests);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const int64_t until_ms = *(const int64_t *)value;
+        if (!g_str_has_prefix(key, SLOW))
+            continue;
+        n++;
+        if (until_ms < oldest_ms || (until_ms == oldest_ms && strcmp(key, oldest) < 0)) {
+            oldest = key;
+            oldest_ms = until_ms;
+        }
+    }
+    if (n < SLOW_MAX)
+        return;
+    struct gang_tenant *tenant = gang_tenant_of(gangs, oldest + strlen(SLOW));
+    if (tenant)
+        tenant->slow_ms = 0;
+    g_hash_table_remove(gangs->rests, oldest);
+}
+
 /* Returns whether that is news: each time is told to a record. */
 static bool note_slow(struct gangs *gangs, struct gang_tenant *tenant, int64_t now_ms)
 {
@@ -34,8 +64,12 @@ static bool note_slow(struct gangs *gangs, struct gang_tenant *tenant, int64_t n
 
     if (until_ms - tenant->slow_ms < SWIFT_MS)
         return false;
+    g_autofree char *key = slow_key(tenant->ns);
+    if (!g_hash_table_contains(gangs->rests, key))
+        forget_slowest(gangs);
     tenant->slow_ms = until_ms;
-    g_hash_table_replace(gangs->rests, slow_key(tenant->ns), g_memdup2(&until_ms, sizeof until_ms));
+    g_hash_table_replace(gangs->rests, g_steal_pointer(&key),
+                         g_memdup2(&until_ms, sizeof until_ms));
     return true;
 }
 
