@@ -11,16 +11,23 @@ void json_writer_init(struct json_writer *writer, GString *text)
     *writer = (struct json_writer){.text = text};
 }
 
-/* Thousands of short pieces a call: each would be a call of GLib. */
+/* The next so many characters, to be filled. Thousands of short pieces a call: each would be a call of GLib. */
+static char *extend(GString *text, size_t length)
+{
+    const size_t before = text->len;
+
+    if (length >= text->allocated_len - before) {
+        g_string_set_size(text, before + length);
+    } else {
+        text->len += length;
+        text->str[text->len] = '\0';
+    }
+    return text->str + before;
+}
+
 static void append(GString *text, const char *piece, size_t length)
 {
-    if (length >= text->allocated_len - text->len) {
-        g_string_append_len(text, piece, (gssize)length);
-        return;
-    }
-    memcpy(text->str + text->len, piece, length);
-    text->len += length;
-    text->str[text->len] = '\0';
+    memcpy(extend(text, length), piece, length);
 }
 
 static void separate(struct json_writer *writer)
@@ -103,9 +110,10 @@ static void append_quoted(GString *text, const char *value)
     const unsigned char *span = s; /* what stands as it is and is not yet appended */
 
     if (skip_plain(s, end) == end) { /* keys and names, thousands a call */
-        g_string_append_c(text, '"');
-        append(text, value, length);
-        g_string_append_c(text, '"');
+        char *at = extend(text, length + 2);
+        *at++ = '"';
+        memcpy(at, value, length);
+        at[length] = '"';
         return;
     }
     g_string_append_c(text, '"');
