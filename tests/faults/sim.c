@@ -207,6 +207,13 @@ void sim_kill(void)
     sim.alive = 0;
 }
 
+void sim_forget_threads(void)
+{
+    HOLDS(sim.alive == 0, "%u threads are left", sim.alive);
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        sim.threads[i].joined = false;
+}
+
 /* --- what the program calls ----------------------------------------------------------------- */
 
 int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,

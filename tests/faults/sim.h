@@ -35,6 +35,8 @@ bool sim_step(int64_t until_us);
 unsigned sim_alive(void);
 /* Of nobody's thread: all end where they are, as with SIGKILL. What they hold is lost. */
 void sim_kill(void);
+/* After that: nobody will join those that have ended. */
+void sim_forget_threads(void);
 
 /* The record of what was decided, for comparison: NULL, or where to. */
 void sim_trace_to(void *file);

@@ -136,12 +136,13 @@ static bool keeps_left(const struct run *run)
     return look.found;
 }
 
-/* The watch needs a moment to tell that the last pod has ended, and that nothing is kept in its place. */
+/* The watch needs a moment to tell that the last pod has ended, and that nothing is kept in its place any more: that
+ * may be left of another replica, which was killed before it said that the step begins. */
 static void settle(const struct run *run)
 {
     const int64_t until_ms = clock_ms() + SETTLE_MS;
 
-    while (run->gone && (is_held(run->args->with->store, run->gone) || keeps_left(run)) &&
+    while (((run->gone && is_held(run->args->with->store, run->gone)) || keeps_left(run)) &&
            clock_ms() < until_ms && worker_rest(run->args->worker, SETTLE_POLL_MS))
         continue;
 }

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scenarios.h"
+
+const struct scenario *const scenarios[] = {
+    &plan_scenario, &plan_hourly_scenario, &plan_empty_scenario, &plan_group_scenario, NULL,
+};
