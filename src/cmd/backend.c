@@ -167,7 +167,10 @@ bool backend_end_half_groups(struct backend *backend, struct leadership *leaders
 
     if (backend->snapshot || !config->gangs || !config->gang_strict)
         return true;
-    backend->half_groups = half_groups_start(backend->client, backend->store, leadership, error);
+    backend->half_groups = half_groups_start(
+        &(struct half_groups_options){
+            .client = backend->client, .store = backend->store, .leadership = leadership},
+        error);
     return backend->half_groups;
 }
 

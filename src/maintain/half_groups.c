@@ -17,9 +17,11 @@ struct half_groups {
     struct store *store;
     struct leadership *leadership;
     struct worker worker;
-    GHashTable *sent;     /* UIDs of pods that are about to end */
-    int64_t minute_ms;    /* when the present minute began */
-    unsigned n_in_minute; /* evictions */
+    GHashTable *sent; /* UIDs of pods that are about to end */
+    int64_t minute_ms;
+    uint64_t term;                           /* in which it was looked last */
+    int64_t last_ms[HALF_GROUPS_MINUTE_MAX]; /* when each of the last evictions was, in turn */
+    unsigned next;                           /* of these, which the next one replaces */
 };
 
 struct bound_pod {
@@ -139,9 +141,10 @@ static bool is_still_half(struct half_groups *half, const char *uid)
 
 /* --- its end ------------------------------------------------------------------------------------- */
 
+/* In the term in which it has begun to look. */
 static bool serves(const struct half_groups *half)
 {
-    return !half->leadership || leadership_term(half->leadership) != 0;
+    return leadership_term(half->leadership) == half->term;
 }
 
 static void note(const struct half_group *group, const struct evictee *evictee,
@@ -203,16 +206,28 @@ static bool read_pods(struct half_groups *half, const struct half_group *group, 
     return true;
 }
 
-/* False: no more in this minute. */
-static bool take_from_minute(struct half_groups *half)
+/* Nobody knows how many pods whoever served before has evicted a moment ago: as many as may be. */
+static void begin_term(struct half_groups *half, uint64_t term)
 {
     const int64_t now_ms = clock_ms();
 
-    if (now_ms - half->minute_ms >= MINUTE_MS) {
-        half->minute_ms = now_ms;
-        half->n_in_minute = 0;
-    }
-    return half->n_in_minute++ < HALF_GROUPS_MINUTE_MAX;
+    if (term == half->term)
+        return;
+    half->term = term;
+    for (size_t i = 0; i < G_N_ELEMENTS(half->last_ms); i++)
+        half->last_ms[i] = now_ms;
+}
+
+/* As many were evicted within the minute that ends now as may be. */
+static bool is_full(const struct half_groups *half)
+{
+    return clock_ms() - half->last_ms[half->next] < half->minute_ms;
+}
+
+static void take_from_minute(struct half_groups *half)
+{
+    half->last_ms[half->next] = clock_ms();
+    half->next = (half->next + 1) % G_N_ELEMENTS(half->last_ms);
 }
 
 static void end_group(struct half_groups *half, const struct half_group *group)
@@ -224,14 +239,17 @@ static void end_group(struct half_groups *half, const struct half_group *group)
         group->bound, group->title, group->min);
     bool ok;
 
+    if (is_full(half))
+        return;
     g_array_set_clear_func(evictees, (GDestroyNotify)evictee_clear);
     ok = read_pods(half, group, evictees);
     for (guint i = 0; ok && i < evictees->len; i++)
         ok = evict(half, group, &g_array_index(evictees, struct evictee, i), true);
     for (guint i = 0; ok && i < evictees->len; i++) {
         const struct evictee *evictee = &g_array_index(evictees, struct evictee, i);
-        if (!serves(half) || !is_still_half(half, evictee->uid) || !take_from_minute(half))
+        if (!serves(half) || !is_still_half(half, evictee->uid) || is_full(half))
             return;
+        take_from_minute(half);
         ok = evict(half, group, evictee, false);
         if (!ok)
             return;
@@ -245,8 +263,10 @@ static void *run(void *data)
     struct half_groups *half = data;
 
     while (worker_rest(&half->worker, EVERY_MS)) {
-        if (!store_is_synced(half->store) || !serves(half))
+        const uint64_t term = leadership_term(half->leadership);
+        if (!store_is_synced(half->store) || term == 0)
             continue;
+        begin_term(half, term);
         g_autoptr(GPtrArray) groups = find_groups(half);
         for (guint i = 0; i < groups->len; i++)
             end_group(half, groups->pdata[i]);
@@ -254,16 +274,15 @@ static void *run(void *data)
     return NULL;
 }
 
-struct half_groups *half_groups_start(struct api_client *client, struct store *store,
-                                      struct leadership *leadership, GError **error)
+struct half_groups *half_groups_start(const struct half_groups_options *options, GError **error)
 {
     struct half_groups *half = g_new0(struct half_groups, 1);
 
-    half->client = client;
-    half->store = store;
-    half->leadership = leadership;
+    half->client = options->client;
+    half->store = options->store;
+    half->leadership = options->leadership;
+    half->minute_ms = options->minute_ms != 0 ? options->minute_ms : MINUTE_MS;
     half->sent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    half->minute_ms = clock_ms();
     worker_init(&half->worker);
     if (!worker_start(&half->worker, run, half, error))
         g_clear_pointer(&half, half_groups_free);

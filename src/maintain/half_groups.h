@@ -4,8 +4,8 @@
  * Ends groups of pods that stay half (queue/gangs/gangs.h): the pods of one that are bound are evicted, so that
  * whoever made them makes them again and the group comes whole. Only pods that this program has bound
  * with their group, as their Bindings say, and only if all of the group's bound pods are such; all are
- * tried first, and a budget that has nothing to give is waited for. So many a minute, by the replica that
- * serves. A thread of its own, which calls the API server without any lock.
+ * tried first, and a budget that has nothing to give is waited for. So many within any minute, by the replica that
+ * serves; who begins to serve waits for one first, since nobody knows what others did in it. A thread of its own, which calls the API server without any lock.
  */
 #include "kube/api_client.h"
 #include "store/store.h"
@@ -15,7 +15,13 @@
 
 struct half_groups;
 
-/* All borrowed; no leadership: this is the only replica. */
-struct half_groups *half_groups_start(struct api_client *client, struct store *store,
-                                      struct leadership *leadership, GError **error);
+struct half_groups_options {
+    struct api_client *client; /* these are borrowed */
+    struct store *store;
+    struct leadership *leadership; /* NULL: the only replica */
+    int64_t minute_ms;             /* 0: a minute; less: there is no bound */
+};
+
+/* NULL with an error: no thread can be had. */
+struct half_groups *half_groups_start(const struct half_groups_options *options, GError **error);
 void half_groups_free(struct half_groups *half); /* NULL is ignored */

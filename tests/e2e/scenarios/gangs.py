@@ -175,7 +175,8 @@ def scenario_gangs_strict(tap):
         wait_for(lambda: bound(world, ["g-0"]) == ["g-0"], 60, what="one of two is bound")
         tap.equal(world.client.get("Pod", "g-0")["metadata"]["annotations"].get("gpuledger.io/gang"), "true",
                   "its Binding says that its group came")
-        wait_for(lambda: evictions(world, "waits") > 0, 60, 0.5, "a budget has nothing to give")
+        # Nobody is tried for a minute after the start.
+        wait_for(lambda: evictions(world, "waits") > 0, 120, 0.5, "a budget has nothing to give")
         tap.equal((bound(world, ["g-0"]), evictions(world, "evicted")), (["g-0"], 0), "which is waited for")
         world.client.request("DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/keep")
         world.await_gone(["g-0"])
