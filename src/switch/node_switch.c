@@ -216,6 +216,11 @@ static guint count_holders(const struct looking *looking, const struct switch_st
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
+static bool serves(const struct node_switch *with)
+{
+    return !with->leadership || leadership_term(with->leadership) == with->term;
+}
+
 static void write_word(struct json_writer *writer, const char *key, const struct switch_word *word)
 {
     if (!word->set)
@@ -297,6 +302,10 @@ static enum outcome send_patch(const struct looking *looking, const struct switc
                                   .deadline_ms = clock_ms() + CALL_MS,
                                   .once = true};
 
+    if (!serves(looking->with)) {
+        leadership_set_error(error);
+        return OUTCOME_CONFLICT;
+    }
     write_patch(body, looking, step);
     return api_client_call(looking->with->client, &call, reply, error);
 }
@@ -350,7 +359,7 @@ static guint evict_all(const struct looking *looking, struct node_look *look)
         g_autoptr(GError) failure = NULL;
         if (pod->terminating || stays(looking, pod) || !may_end(looking, &evictee))
             continue;
-        if (!book(looking, &evictee, look))
+        if (!serves(looking->with) || !book(looking, &evictee, look) || !serves(looking->with))
             break;
         if (eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
             continue;

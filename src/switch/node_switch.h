@@ -7,6 +7,7 @@
  */
 #include "maintain/evict/moves.h"
 #include "switch/machine.h"
+#include "verbs/leadership.h"
 
 #include <gpuledger/dialect.h>
 
@@ -25,6 +26,8 @@ struct node_switch {
     const struct switch_mark
         *only;    /* what may be carried out, at whatever time; NULL: whatever is announced */
     bool dry_run; /* nothing is written */
+    struct leadership *leadership; /* asked before each write; NULL: there is no other replica */
+    uint64_t term;                 /* in which nothing else may be written */
 };
 
 struct node_look {

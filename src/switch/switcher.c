@@ -101,12 +101,15 @@ static void report(struct switcher *switcher, const char *node, const struct nod
 }
 
 /* Whether somebody has to look. */
-static bool look_at(struct switcher *switcher, const char *node)
+static bool look_at(struct switcher *switcher, const char *node, uint64_t term)
 {
+    struct node_switch with = switcher->options.with;
     struct node_look look;
     g_autoptr(GError) failure = NULL;
-    const enum outcome outcome =
-        node_switch_look(&switcher->options.with, node, NULL, &look, &failure);
+
+    with.leadership = switcher->options.leadership;
+    with.term = term;
+    const enum outcome outcome = node_switch_look(&with, node, NULL, &look, &failure);
     const bool stuck = look.stuck;
 
     if (outcome == OUTCOME_OK)
@@ -118,7 +121,7 @@ static bool look_at(struct switcher *switcher, const char *node)
     return stuck;
 }
 
-static void look_at_all(struct switcher *switcher)
+static void look_at_all(struct switcher *switcher, uint64_t term)
 {
     struct store *store = switcher->options.with.store;
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -130,8 +133,8 @@ static void look_at_all(struct switcher *switcher)
     node_walk_all(store, choose, &choice);
     if (calm)
         switcher->calm_ms = clock_ms() + CALM_MS;
-    for (guint i = 0; i < names->len && leadership_term(switcher->options.leadership) != 0; i++)
-        n_stuck += look_at(switcher, names->pdata[i]);
+    for (guint i = 0; i < names->len && leadership_term(switcher->options.leadership) == term; i++)
+        n_stuck += look_at(switcher, names->pdata[i], term);
     metrics_set(GAUGE_SWITCHES_STUCK, n_stuck);
 }
 
@@ -145,8 +148,9 @@ static void *run(void *data)
     do {
         if (!store_is_synced(switcher->options.with.store))
             continue;
-        if (leadership_term(switcher->options.leadership) != 0)
-            look_at_all(switcher);
+        const uint64_t term = leadership_term(switcher->options.leadership);
+        if (term != 0)
+            look_at_all(switcher, term);
         else
             metrics_set(GAUGE_SWITCHES_STUCK, 0); /* whoever serves counts */
     } while (worker_rest(&switcher->worker, interval_ms > 0 ? interval_ms : INTERVAL_MS));

@@ -25,8 +25,9 @@
 #include <string.h>
 
 #define S INT64_C(1000000)
-#define BETWEEN_S 20 /* until another one is there, at most */
-#define UNDER_WAY_US 100000
+#define BETWEEN_S 20        /* until another one is there, at most */
+#define ON_ITS_WAY_US 4000  /* what was sent before */
+#define UNDER_WAY_US 100000 /* what had begun, with all its calls */
 #define AFTER_S                                                                                    \
     130 /* what is left then is left for ever: marks of plans are good for two minutes */
 
@@ -38,9 +39,11 @@ static void note_change(const struct server_request *request, const char *path)
 {
     const char *token = request->authorization;
     const struct replica *replica = replica_find(token[strlen(token) - 1]);
+    const bool evicts = g_str_has_suffix(path, "/eviction");
+    const int64_t under_way_us = evicts ? ON_ITS_WAY_US : UNDER_WAY_US;
 
     HOLDS(!replica || replica->deposed_us == 0 ||
-              sim_now_us() < replica->deposed_us + UNDER_WAY_US ||
+              sim_now_us() < replica->deposed_us + under_way_us ||
               g_str_has_suffix(path, "/events") || strstr(request->body, "dryRun"),
           "%s: who serves no more sends %s %s %s", what, request->method, path,
           request->body ? request->body : "");
@@ -131,7 +134,8 @@ int main(int argc, char **argv)
     for (const struct scenario *const *each = scenarios; *each; each++) {
         if (!is_wanted(argv, argc, 1, (*each)->name))
             continue;
-        const unsigned n = play(*each, NULL, 0);
+        const unsigned all = play(*each, NULL, 0);
+        const unsigned n = (*each)->most > 0 ? MIN(all, (*each)->most) : all;
         for (const struct strike *strike = strikes; strike->fault.name; strike++) {
             if (!is_wanted(argv, argc, 2, strike->fault.name) ||
                 (argc <= 2 && (*each)->deaths_only && strike->refuses))
@@ -141,7 +145,7 @@ int main(int argc, char **argv)
                     play(*each, strike, at);
             }
         }
-        printf("%s: %u writes\n", (*each)->name, n);
+        printf("%s: %u of %u writes\n", (*each)->name, n, all);
     }
     printf("%u runs\n", n_runs);
     g_free(what);

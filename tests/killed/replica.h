@@ -37,6 +37,7 @@ struct scenario {
     void (*check)(bool calm);
     int64_t patience_s; /* for all of it */
     unsigned stride;    /* only each so manieth write is struck; 0: all. For what takes long */
+    unsigned most;      /* and none after so many; 0: all */
     bool deaths_only;   /* and no single write goes wrong; likewise */
 };
 

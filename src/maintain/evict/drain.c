@@ -123,12 +123,17 @@ static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GErr
 
 /* --- one pod ---------------------------------------------------------------------------------- */
 
+/* Asked right before, since others may act from the moment on in which it is not wanted any more. */
 static bool evict(struct step *step, GError **error)
 {
+    const struct drain_query *query = step->query;
+
     for (;;) {
         g_autoptr(GError) failure = NULL;
+        if (query->go_on && !query->go_on(query->data, &step->stopped))
+            return give_up(step, error, NULL);
         const enum eviction eviction =
-            eviction_send(step->query->client, &step->evictee, false, &failure);
+            eviction_send(query->client, &step->evictee, false, &failure);
         if (eviction == EVICTION_DONE)
             return true;
         if (eviction != EVICTION_LATER || !pause_for(step))

@@ -36,7 +36,8 @@ struct drain_query {
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
     void (*progress)(void *data, const char *text);
-    /* While something is waited for; false, with an error: it stops. NULL: it always goes on. */
+    /* While something is waited for, and right before each eviction; false, with an error: it stops. NULL: it always
+     * goes on. */
     bool (*go_on)(void *data, GError **error);
     void *data;
 };

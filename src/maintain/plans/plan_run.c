@@ -315,7 +315,7 @@ static bool note(void *data, const struct executor_news *news, GError **error)
     struct run *run = data;
     const struct plan_run_args *args = run->args;
 
-    if (run->left)
+    if (!serves(run))
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "this replica serves no longer");
     step_log_note(args->status->log, news, g_get_real_time() / G_USEC_PER_SEC);
     g_free(run->gone);
