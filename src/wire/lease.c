@@ -14,6 +14,10 @@ static const struct json_field lease_fields[] = {
     LEASE(PAIRS, labels, "metadata.labels", 0),
     LEASE(PAIRS, annotations, "metadata.annotations", 0),
     LEASE(STRING, uid, "metadata.uid", 0),
+    LEASE(ARRAY, owners, "metadata.ownerReferences", 0),
+    LEASE(ARRAY, finalizers, "metadata.finalizers", 0),
+    LEASE(STRING, strategy, "spec.strategy", 0),
+    LEASE(STRING, preferred, "spec.preferredHolder", 0),
     JSON_FIELD_END,
 };
 
@@ -41,6 +45,18 @@ static void write_pairs(struct json_writer *writer, const char *name,
     json_end_object(writer);
 }
 
+static void write_array(struct json_writer *writer, const char *name, const cJSON *array)
+{
+    const cJSON *item;
+
+    if (!array)
+        return;
+    json_key_array(writer, name);
+    cJSON_ArrayForEach (item, array)
+        json_value(writer, item);
+    json_end_array(writer);
+}
+
 void lease_encode(struct json_writer *writer, const char *ns, const char *name,
                   const struct lease_view *lease, const char *key, const char *value)
 {
@@ -55,6 +71,10 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
         json_key_string(writer, "resourceVersion", lease->version);
     if (lease->version && lease->uid)
         json_key_string(writer, "uid", lease->uid);
+    if (lease->version) {
+        write_array(writer, "ownerReferences", lease->owners);
+        write_array(writer, "finalizers", lease->finalizers);
+    }
     if (lease->labels.n > 0)
         write_pairs(writer, "labels", &lease->labels, NULL, NULL);
     write_pairs(writer, "annotations", &lease->annotations, key, value);
@@ -68,6 +88,10 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
     if (lease->renewed)
         json_key_string(writer, "renewTime", lease->renewed);
     json_key_int(writer, "leaseTransitions", CLAMP(lease->transitions, 0, INT32_MAX));
+    if (lease->strategy)
+        json_key_string(writer, "strategy", lease->strategy);
+    if (lease->preferred)
+        json_key_string(writer, "preferredHolder", lease->preferred);
     json_end_object(writer);
     json_end_object(writer);
 }

@@ -16,6 +16,9 @@ struct lease_view {
     struct string_pairs labels;
     struct string_pairs annotations;
     const char *uid; /* of a Lease that is there */
+    /* What is others' business, and is written as it was read: an update replaces all of a Lease. */
+    const cJSON *owners, *finalizers; /* metadata.ownerReferences and .finalizers */
+    const char *strategy, *preferred; /* spec.strategy and .preferredHolder */
 };
 
 /* The view borrows from the arena. Only the resourceVersion must be there. */

@@ -54,6 +54,30 @@ START_TEST(takes_a_free_lease_and_keeps_what_is_not_its_own)
 }
 END_TEST
 
+/* An update replaces all of it: what would be left out would be gone. */
+START_TEST(writes_what_others_have_said_of_it)
+{
+    static const char *const parts[] = {
+        "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"gl\","
+        "\"uid\":\"u-2\"}]",
+        "\"finalizers\":[\"example.com/keep\"]", "\"strategy\":\"OldestEmulationVersion\"",
+        "\"preferredHolder\":\"other\""};
+    g_autofree char *body = g_strdup_printf(
+        "{\"metadata\":{\"name\":\"gl\",\"resourceVersion\":\"1\",\"uid\":\"u-1\",%s,%s},"
+        "\"spec\":{\"holderIdentity\":\"\",%s,%s}}",
+        parts[0], parts[1], parts[2], parts[3]);
+
+    sync_store();
+    script_read(body);
+    script_write(LEASE("2", "me", ""));
+    start();
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        expect_part(1, parts[i]);
+    teardown(); /* before what it was told goes */
+    setup();
+}
+END_TEST
+
 /* Somebody has edited it: one more is a number that the API server does not take. */
 START_TEST(the_last_number_of_transitions_is_no_obstacle)
 {
@@ -317,6 +341,7 @@ int main(void)
     tcase_add_checked_fixture(taking, setup, teardown);
     tcase_add_test(taking, makes_the_lease_where_there_is_none);
     tcase_add_test(taking, takes_a_free_lease_and_keeps_what_is_not_its_own);
+    tcase_add_test(taking, writes_what_others_have_said_of_it);
     tcase_add_test(taking, the_last_number_of_transitions_is_no_obstacle);
     tcase_add_test(taking, what_slept_asks_before_it_serves);
     tcase_add_test(taking, a_duration_of_years_is_named);
