@@ -81,3 +81,9 @@ bool claim_notes_remove(struct cluster *cluster, const char *node, const char *u
 {
     return try(cluster, node, NULL, uid, error);
 }
+
+bool claim_notes_replace(struct cluster *cluster, const char *node, const char *uid,
+                         const GPtrArray *claims, GError **error)
+{
+    return try(cluster, node, claims, uid, error);
+}

@@ -13,3 +13,6 @@ bool claim_notes_add(struct cluster *cluster, const char *node, const GPtrArray 
 
 /* Takes out that of the pod. A Node that is gone has none. */
 bool claim_notes_remove(struct cluster *cluster, const char *node, const char *uid, GError **error);
+/* Both at once. */
+bool claim_notes_replace(struct cluster *cluster, const char *node, const char *uid,
+                         const GPtrArray *claims, GError **error);

@@ -37,6 +37,8 @@ static enum claim_state judge(const struct reading *reading, const char *node,
     const struct allocation *held = ledger_get(store_ledger(reading->store), claim->uid);
     const char *own = NULL;
 
+    if (claim_is_over(claim))
+        return CLAIM_GONE;
     if (held && (held->state == ALLOCATION_CONFIRMED || held->state == ALLOCATION_BOUND))
         return CLAIM_BOUND;
     if (!held && !store_pending(reading->store, claim->uid))

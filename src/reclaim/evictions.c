@@ -39,15 +39,44 @@ static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row
                    note);
 }
 
+/* Of those that ended for it, who still count in the minute, whoever serves then. */
+static GStrv still_counted(const struct reclaimer *reclaimer, const struct room_claim *claim)
+{
+    g_autoptr(GStrvBuilder) counted = g_strv_builder_new();
+
+    for (char **uid = claim->ends; *uid; uid++) {
+        if (throttle_counts(reclaimer->throttle, *uid, reclaimer->now_ms))
+            g_strv_builder_add(counted, *uid);
+    }
+    return g_strv_builder_end(counted);
+}
+
+/* What is left of it on the Node is a note of them. */
+static bool take_back(const struct reclaimer *reclaimer, const struct claim_row *row,
+                      GError **error)
+{
+    g_auto(GStrv) counted = still_counted(reclaimer, row->claim);
+    struct cluster *cluster = reclaimer->args.cluster;
+
+    if (!*counted || claim_is_over(row->claim))
+        return claim_notes_remove(cluster, row->node, row->claim->uid, error);
+    g_autoptr(GPtrArray) over = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
+    g_ptr_array_add(over, claim_over(row->claim, (const char *const *)counted));
+    return claim_notes_replace(cluster, row->node, row->claim->uid, over, NULL) ||
+           claim_notes_remove(cluster, row->node, row->claim->uid, error);
+}
+
 static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum claim_state state)
 {
     g_autoptr(GError) failure = NULL;
 
-    if (!claim_notes_remove(reclaimer->args.cluster, row->node, row->claim->uid, &failure)) {
+    if (!take_back(reclaimer, row, &failure)) {
         log_event_limited(LOG_LEVEL_WARN, "claim cannot be taken back", LOG_TEXT("node", row->node),
                           LOG_TEXT("why", failure->message));
         return;
     }
+    if (claim_is_over(row->claim))
+        return;
     metrics_count(COUNTER_RECLAIMS, endings[state].result);
     log_event(LOG_LEVEL_INFO, "claim on lent quota ended", LOG_TEXT("namespace", row->ns),
               LOG_TEXT("pod", row->name), LOG_TEXT("uid", row->claim->uid),
@@ -72,13 +101,21 @@ static void end_claims(struct reclaimer *reclaimer, GArray *rows, struct claim_r
     }
 }
 
+/* What is over, and still of use to whoever takes over. */
+static bool is_kept(const struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    g_auto(GStrv) counted = still_counted(reclaimer, row->claim);
+
+    return claim_is_over(row->claim) && *counted;
+}
+
 void evictions_settle(struct reclaimer *reclaimer, GArray *rows)
 {
     for (guint i = 0; i < rows->len; i++) {
         struct claim_row *row = &g_array_index(rows, struct claim_row, i);
         if (row->state == CLAIM_LAPSED || row->state == CLAIM_UNSURE)
             end_claims(reclaimer, rows, row, row->state);
-        else if (row->state != CLAIM_WAITS)
+        else if (row->state != CLAIM_WAITS && !is_kept(reclaimer, row))
             end_claim(reclaimer, row, row->state);
     }
 }
@@ -157,6 +194,7 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
         return FATE_LATER;
     const enum eviction eviction =
         reclaimer->args.evict(reclaimer->args.data, &evictee, false, &failure);
+    reclaimer_read_clock(reclaimer); /* that may have taken long, and counts from its end */
     if (eviction == EVICTION_UNKNOWN)
         throttle_doubt(reclaimer->throttle, uid, reclaimer->now_ms);
     if (eviction != EVICTION_DONE) {

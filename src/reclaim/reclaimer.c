@@ -72,8 +72,8 @@ static void forget_old(struct reclaimer *reclaimer)
     store_unlock(store);
 }
 
-/* Whom others may have evicted a moment ago, as the claims say: so that two replicas within a minute do no more
- * than one may. Who ends for another reason counts as well. */
+/* Whom others may have evicted a moment ago, as the claims say, those that are over among them: so that two replicas
+ * within a minute do no more than one may. Who ends for another reason, or has ended long ago, counts as well. */
 static void take_over(struct reclaimer *reclaimer, const GArray *rows)
 {
     struct store *store = reclaimer->args.store;
@@ -84,13 +84,12 @@ static void take_over(struct reclaimer *reclaimer, const GArray *rows)
     store_lock(store);
     for (guint i = 0; i < rows->len; i++) {
         const struct room_claim *claim = g_array_index(rows, struct claim_row, i).claim;
-        const bool fresh = reclaimer->now_ns / G_GINT64_CONSTANT(1000000000) - claim->since_s < 60;
         for (char **uid = claim->ends; *uid; uid++) {
             const enum throttle_pod seen = look_up(*uid, store);
             if (seen == THROTTLE_ENDS && !throttle_has(reclaimer->throttle, *uid))
                 throttle_note(reclaimer->throttle, *uid, reclaimer->now_ms);
-            else if (seen == THROTTLE_ENDED && fresh)
-                throttle_count(reclaimer->throttle, reclaimer->now_ms);
+            else if (seen == THROTTLE_ENDED)
+                throttle_count(reclaimer->throttle, *uid, reclaimer->now_ms);
         }
     }
     store_unlock(store);
@@ -101,15 +100,11 @@ static void take_over(struct reclaimer *reclaimer, const GArray *rows)
 void reclaimer_look(struct reclaimer *reclaimer)
 {
     struct store *store = reclaimer->args.store;
-    struct moment moment;
 
     reclaimer->term = leadership_term(reclaimer->args.leadership);
     if (reclaimer->term == 0 || !store_is_synced(store))
         return;
-    store_decide(store, &moment);
-    store_unlock(store);
-    reclaimer->now_ms = moment.now_ms;
-    reclaimer->now_ns = moment.now_ns;
+    reclaimer_read_clock(reclaimer);
     forget_old(reclaimer);
     g_autoptr(GArray) rows = claims_read(store);
     take_over(reclaimer, rows);

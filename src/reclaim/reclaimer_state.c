@@ -21,6 +21,16 @@ bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms)
     return until_ms && now_ms < *until_ms;
 }
 
+void reclaimer_read_clock(struct reclaimer *reclaimer)
+{
+    struct moment moment;
+
+    store_decide(reclaimer->args.store, &moment);
+    store_unlock(reclaimer->args.store);
+    reclaimer->now_ms = moment.now_ms;
+    reclaimer->now_ns = moment.now_ns;
+}
+
 struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid)
 {
     struct memory *memory = g_hash_table_lookup(reclaimer->memories, uid);

@@ -21,13 +21,15 @@ struct reclaimer {
     struct reclaimer_args args;
     struct worker worker;
     struct throttle *throttle;
-    GHashTable *memories; /* uid -> struct memory * */
-    GHashTable *stays;    /* uid -> int64_t *: until when it is not to be ended */
-    GHashTable *written;  /* uid -> int64_t *: until when its claim is to be seen */
-    uint64_t term;        /* of this look */
-    uint64_t taken_over;  /* the last one that began with what others had done */
-    int64_t now_ms, now_ns;
+    GHashTable *memories;   /* uid -> struct memory * */
+    GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
+    GHashTable *written;    /* uid -> int64_t *: until when its claim is to be seen */
+    uint64_t term;          /* of this look */
+    uint64_t taken_over;    /* the last one that began with what others had done */
+    int64_t now_ms, now_ns; /* when it was read last */
 };
+
+void reclaimer_read_clock(struct reclaimer *reclaimer);
 
 struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
 /* Of `stays` and `written`. */

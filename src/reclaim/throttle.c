@@ -12,7 +12,7 @@ struct going {
 struct throttle {
     int64_t at_once, per_minute;
     GHashTable *going; /* uid -> struct going */
-    GArray *last;      /* int64_t: when those of the last minute were */
+    GHashTable *last;  /* uid -> int64_t *: when those of the last minute were */
 };
 
 struct throttle *throttle_new(int64_t at_once, int64_t per_minute)
@@ -21,40 +21,55 @@ struct throttle *throttle_new(int64_t at_once, int64_t per_minute)
 
     *throttle = (struct throttle){at_once, per_minute,
                                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
-                                  g_array_new(FALSE, FALSE, sizeof(int64_t))};
+                                  g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     return throttle;
 }
 
 void throttle_free(struct throttle *throttle)
 {
     g_hash_table_unref(throttle->going);
-    g_array_unref(throttle->last);
+    g_hash_table_unref(throttle->last);
     g_free(throttle);
+}
+
+static bool is_within(int64_t at_ms, int64_t now_ms)
+{
+    return now_ms - at_ms < MINUTE_MS;
 }
 
 bool throttle_allows(const struct throttle *throttle, int64_t now_ms)
 {
+    GHashTableIter iter;
+    gpointer at_ms;
     int64_t n = 0;
 
-    for (guint i = 0; i < throttle->last->len; i++)
-        n += now_ms - g_array_index(throttle->last, int64_t, i) < MINUTE_MS;
+    g_hash_table_iter_init(&iter, throttle->last);
+    while (g_hash_table_iter_next(&iter, NULL, &at_ms))
+        n += is_within(*(const int64_t *)at_ms, now_ms);
     return n < throttle->per_minute && g_hash_table_size(throttle->going) < throttle->at_once;
+}
+
+void throttle_count(struct throttle *throttle, const char *uid, int64_t now_ms)
+{
+    g_hash_table_replace(throttle->last, g_strdup(uid), g_memdup2(&now_ms, sizeof now_ms));
+}
+
+bool throttle_counts(const struct throttle *throttle, const char *uid, int64_t now_ms)
+{
+    const int64_t *at_ms = g_hash_table_lookup(throttle->last, uid);
+
+    return at_ms && is_within(*at_ms, now_ms);
 }
 
 static void note(struct throttle *throttle, const char *uid, const struct going *going)
 {
     g_hash_table_replace(throttle->going, g_strdup(uid), g_memdup2(going, sizeof *going));
-    g_array_append_val(throttle->last, going->since_ms);
+    throttle_count(throttle, uid, going->since_ms);
 }
 
 void throttle_note(struct throttle *throttle, const char *uid, int64_t now_ms)
 {
     note(throttle, uid, &(struct going){now_ms, false});
-}
-
-void throttle_count(struct throttle *throttle, int64_t now_ms)
-{
-    g_array_append_val(throttle->last, now_ms);
 }
 
 void throttle_doubt(struct throttle *throttle, const char *uid, int64_t now_ms)
@@ -93,8 +108,9 @@ void throttle_settle(struct throttle *throttle,
         if (is_over(going, look(uid, data), now_ms))
             g_hash_table_iter_remove(&iter);
     }
-    for (guint i = throttle->last->len; i-- > 0;) {
-        if (now_ms - g_array_index(throttle->last, int64_t, i) >= MINUTE_MS)
-            g_array_remove_index(throttle->last, i);
+    g_hash_table_iter_init(&iter, throttle->last);
+    while (g_hash_table_iter_next(&iter, NULL, &going)) {
+        if (!is_within(*(const int64_t *)going, now_ms))
+            g_hash_table_iter_remove(&iter);
     }
 }

@@ -16,8 +16,10 @@ void throttle_free(struct throttle *throttle);
 /* One more may be evicted now. */
 bool throttle_allows(const struct throttle *throttle, int64_t now_ms);
 void throttle_note(struct throttle *throttle, const char *uid, int64_t now_ms);
-/* One was evicted a moment ago, and has ended. */
-void throttle_count(struct throttle *throttle, int64_t now_ms);
+/* It was evicted a moment ago, and has ended. */
+void throttle_count(struct throttle *throttle, const char *uid, int64_t now_ms);
+/* It counts in the minute that ends now. */
+bool throttle_counts(const struct throttle *throttle, const char *uid, int64_t now_ms);
 /* Nobody knows whether it was evicted: it counts as one that was, for a minute, and on if it ends by then. */
 void throttle_doubt(struct throttle *throttle, const char *uid, int64_t now_ms);
 /* It was evicted, or may have been, and nobody has said that it has ended. */

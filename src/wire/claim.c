@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define OVER "over "                   /* begins no UID */
 #define FUTURE_NS INT64_C(60000000000) /* clocks of two replicas may differ so far */
 
 struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
@@ -20,6 +21,18 @@ struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
 struct room_claim *claim_dup(const struct room_claim *claim)
 {
     return claim_new(claim->uid, claim->since_s, claim->card, (const char *const *)claim->ends);
+}
+
+struct room_claim *claim_over(const struct room_claim *claim, const char *const *ends)
+{
+    g_autofree char *uid = g_strconcat(OVER, claim->uid, NULL);
+
+    return claim_new(uid, claim->since_s, claim->card, ends);
+}
+
+bool claim_is_over(const struct room_claim *claim)
+{
+    return g_str_has_prefix(claim->uid, OVER);
 }
 
 void claim_free(struct room_claim *claim)

@@ -8,6 +8,9 @@
  *   gpuledger.io/reclaim: '[{"for":"UID","since":1764100000,"card":3,"ends":["UID","UID"]}]'
  *
  * Pods' authors cannot write it. It counts for CLAIM_MS, whatever becomes of whoever wrote it.
+ *
+ * A claim that has ended leaves one for "over UID", which is no pod and keeps no room, while those that were evicted
+ * for it count in the minute of whoever takes over.
  */
 #include <gpuledger/ledger.h>
 #include <stdbool.h>
@@ -29,6 +32,8 @@ struct room_claim {
 struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
                              const char *const *ends);
 struct room_claim *claim_dup(const struct room_claim *claim);
+struct room_claim *claim_over(const struct room_claim *claim, const char *const *ends);
+bool claim_is_over(const struct room_claim *claim);
 void claim_free(struct room_claim *claim); /* NULL is ignored */
 
 /* Whether it still counts; one of the future does not. */
