@@ -39,10 +39,10 @@ static void keep_claims(struct what_if *what_if, const GPtrArray *claims, int64_
     }
 }
 
-/* Takes away whom the pod would have to end, among those at last who are being deleted. False:
- * whatever ends, the pod finds no room. */
-static bool clear_way(struct what_if *what_if, const struct nomination *nomination,
-                      struct admission_query *admission)
+/* Takes away whom the pod would have to end, among those at last who are being deleted, and, `all_who_end`,
+ * those of these, too, who are more important. False: whatever ends, the pod finds no room. */
+static bool clear_way_of(struct what_if *what_if, const struct nomination *nomination,
+                         struct admission_query *admission, bool all_who_end)
 {
     g_autoptr(roster) roster = roster_new(what_if);
     g_autofree struct victim *all = g_new0(struct victim, roster->n + 1);
@@ -57,7 +57,8 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
 
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
-        if (seat->confirmed && seat->priority < nomination->priority)
+        if (seat->confirmed &&
+            (seat->priority < nomination->priority || (all_who_end && seat->terminating)))
             all[victims.n++].seat = seat;
     }
     if (!victims_choose(what_if, roster, &query, &victims, &cost))
@@ -65,6 +66,14 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
     for (size_t i = 0; i < victims.n_chosen; i++)
         what_if_without(what_if, all[i].seat->allocation);
     return true;
+}
+
+/* Whom preempt names is less important, and so is sought first. */
+static bool clear_way(struct what_if *what_if, const struct nomination *nomination,
+                      struct admission_query *admission)
+{
+    return clear_way_of(what_if, nomination, admission, false) ||
+           clear_way_of(what_if, nomination, admission, true);
 }
 
 /* Adds what the nominated pod will hold; those whom it waits for are still there, too. */

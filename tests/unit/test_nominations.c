@@ -417,6 +417,44 @@ START_TEST(who_cannot_come_keeps_nothing)
 }
 END_TEST
 
+/* Somebody more important has come to the card since, and is being deleted: nobody else has to end. */
+START_TEST(who_waits_for_the_end_of_a_more_important_one_keeps_its_room)
+{
+    apply((struct pod){"a", "10", .node = "n1", .card = "0", .priority = 1000});
+    apply((struct pod){"b", "6", .node = "n1", .card = "1", .priority = 1000, .terminating = true});
+    apply((struct pod){"urgent", "8", .nominated = "n1", .priority = 100});
+    ck_assert(!passes("small", "3", 1, "n1"));
+    ck_assert(passes("small", "4", 101, "n1"));
+    store_delete_pod(extender.store, "b");
+    ck_assert(!passes("small", "3", 1, "n1"));
+    ck_assert(passes("small", "2", 1, "n1"));
+    ck_assert(passes("urgent", "8", 100, "n1"));
+}
+END_TEST
+
+/* Where the pod ends somebody itself it waits for nobody else: the room there is its own. */
+START_TEST(who_ends_somebody_waits_for_nobody_else)
+{
+    apply((struct pod){"a", "6", .node = "n1", .card = "0", .priority = 1000, .terminating = true});
+    apply((struct pod){"b", "6", .node = "n1", .card = "1", .priority = 1});
+    apply((struct pod){"urgent", "8", .nominated = "n1", .priority = 100});
+    store_delete_pod(extender.store, "b");
+    ck_assert(!passes("small", "5", 1, "n1"));
+    ck_assert(passes("small", "4", 1, "n1"));
+}
+END_TEST
+
+/* The same for a pod of a group, for which preempt names nobody. */
+START_TEST(a_pod_of_a_group_keeps_its_room_as_others_do)
+{
+    apply((struct pod){"a", "10", .node = "n1", .card = "0", .priority = 1000});
+    apply((struct pod){"b", "6", .node = "n1", .card = "1", .priority = 1000, .terminating = true});
+    apply((struct pod){"urgent", "8", .nominated = "n1", .priority = 100});
+    join("urgent", "ml");
+    ck_assert(!passes("small", "3", 1, "n1"));
+}
+END_TEST
+
 START_TEST(a_copy_of_the_store_keeps_the_room_too)
 {
     preempt(100);
@@ -469,6 +507,9 @@ int main(void)
     tcase_add_test(tests, a_group_finds_what_is_kept_for_any_of_it);
     tcase_add_test(tests, several_on_one_node);
     tcase_add_test(tests, who_cannot_come_keeps_nothing);
+    tcase_add_test(tests, who_waits_for_the_end_of_a_more_important_one_keeps_its_room);
+    tcase_add_test(tests, who_ends_somebody_waits_for_nobody_else);
+    tcase_add_test(tests, a_pod_of_a_group_keeps_its_room_as_others_do);
     tcase_add_test(tests, a_copy_of_the_store_keeps_the_room_too);
     tcase_add_loop_test(tests, a_bind_leaves_the_card_alone, -1, 2);
     suite_add_tcase(suite, tests);
