@@ -108,6 +108,17 @@ class Explain(unittest.TestCase):
                                r"held by test/a \(6GiB\), test/b \(4GiB\)$")
         self.assertIn("is n1, card 1", self.alone("test/small", "--policy=spread"))
 
+    def test_a_node_that_cannot_be_understood(self):
+        strange = node("strange", 2, 10)
+        strange["status"]["capacity"]["aliyun.com/gpu-count"] = "0"
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cluster.json"
+            path.write_text(listing(strange, pod("small", 5)))
+            with Server(snapshot=path) as server:
+                shown = json.loads(server.get("/api/v1/explain?pod=test/small")[1])["nodes"][0]
+        self.assertEqual(shown["reason"], "not_gpu_share")
+        self.assertIn("not all that it says of its GPUs can be understood", shown["why"])
+
     def test_a_cordoned_node_that_refuses(self):
         file = self.write("pod.json", pod("huge", 17))
         told = json.loads(self.alone("-f", file, "-ojson"))

@@ -7,12 +7,20 @@
 
 #include <string.h>
 
+static void tell_unread(const struct message_context *context)
+{
+    if (context->node->distrusted)
+        g_string_append(context->text, "; not all that it says of its GPUs can be understood, the "
+                                       "log says why");
+}
+
 static void tell_dialects(const struct message_context *context)
 {
     g_string_append(context->text, "shares its GPUs as ");
     for (int32_t i = 0; i < context->node->n_dialects; i++)
         g_string_append_printf(context->text, "%s%s", i ? ", " : "",
                                context->node->dialects[i]->name);
+    tell_unread(context);
 }
 
 static void tell_withheld(const struct message_context *context)
@@ -437,6 +445,7 @@ static void tell_unknown(const struct message_context *context)
 static void tell_no_share(const struct message_context *context)
 {
     g_string_append(context->text, "shares no GPU");
+    tell_unread(context);
 }
 
 static void (*const node_tellers[REASON_N])(const struct message_context *context) = {
