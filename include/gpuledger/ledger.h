@@ -212,6 +212,8 @@ enum share_basis {
     SHARE_ON_ONE_CARD, /* nobody wrote a card: the node side has one to give only if there is no other */
     SHARE_NOT_GIVEN,   /* nobody wrote a card, and without that the node side gives none */
     SHARE_OF_ITS_MAKE, /* of a card that is no other dialect's: where its own is read of the node */
+    SHARE_BY_UUID,     /* one of two that stand for one card: where the node tells UUIDs */
+    SHARE_BY_NUMBER,   /* the other one: where it tells none */
 };
 
 /* What one container (or the pod as a whole) holds of one card, or how many devices of a pool. */

@@ -58,7 +58,8 @@ static void look_at_annotations(const struct look *look, const struct allocation
         return;
     for (uint32_t i = 0; i < n; i++) {
         const bool said = shares[i].key || shares[i].card != CARD_UNKNOWN;
-        placed |= !shares[i].device && said && shares[i].basis == SHARE_HELD;
+        placed |= !shares[i].device && said &&
+                  (shares[i].basis == SHARE_HELD || shares[i].basis == SHARE_BY_UUID);
         unplaced |= !shares[i].device && !node_share_card(look->node, &shares[i]);
     }
     if (cause == AUDIT_FOREIGN && placed) /* all of them are gone */

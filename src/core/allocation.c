@@ -232,6 +232,15 @@ static bool reading_counts(const struct pod_reading *reading, const struct diale
            (reading->distrust == DISTRUST_UNSEALED && !node_offers(node, picked));
 }
 
+static bool tells_uuids(const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].key)
+            return true;
+    }
+    return false;
+}
+
 static bool share_counts(const struct allocation *allocation, const struct share *share,
                          const struct dialect *picked, const struct node *node)
 {
@@ -239,6 +248,8 @@ static bool share_counts(const struct allocation *allocation, const struct share
 
     if (share->basis == SHARE_NOT_GIVEN ||
         (share->basis == SHARE_ON_ONE_CARD && node->n_cards != 1) ||
+        (share->basis == SHARE_BY_UUID && !tells_uuids(node)) ||
+        (share->basis == SHARE_BY_NUMBER && tells_uuids(node)) ||
         (share->basis == SHARE_OF_ITS_MAKE &&
          !node_offers(node, allocation_share_dialect(allocation, share))))
         return false;

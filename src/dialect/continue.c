@@ -21,7 +21,7 @@ struct pairing {
 
 static bool has_card(const struct share *share)
 {
-    return !share->device && (share->basis == SHARE_HELD || share->basis == SHARE_OF_ITS_MAKE) &&
+    return !share->device && share->basis != SHARE_ON_ONE_CARD && share->basis != SHARE_NOT_GIVEN &&
            (share->key != 0 || share->card != CARD_UNKNOWN);
 }
 
@@ -30,6 +30,7 @@ static bool is_counterpart(const struct pairing *pairing, const struct share *kn
                            const struct share *told)
 {
     return known->container == told->container && !known->device == !told->device &&
+           (known->basis == SHARE_BY_NUMBER) == (told->basis == SHARE_BY_NUMBER) &&
            allocation_share_dialect(pairing->known, known) ==
                allocation_share_dialect(pairing->fresh, told);
 }

@@ -26,6 +26,7 @@ DIALECT_ROW(koordinator, 70);
 #define RESOURCE_RATIO "koordinator.sh/gpu-memory-ratio"
 #define RESOURCE_WHOLE "nvidia.com/gpu"
 #define KEY_ALLOCATED "scheduling.koordinator.sh/device-allocated"
+#define UUID_PREFIX "GPU-"
 #define PERCENT 10 /* thousandths */
 #define CORE_MAX (100 * NODE_CARDS_MAX)
 
@@ -86,12 +87,15 @@ static struct request *read_request(const struct pod_view *view,
     return NULL;
 }
 
+/* A minor number is not what others call the card whose UUID is beside it. */
 struct device {
     int64_t minor;
+    const char *uuid;
 };
 
 static const struct json_field device_fields[] = {
     JSON_FIELD_INT64(struct device, minor, "minor", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct device, uuid, "id", 0),
     JSON_FIELD_END,
 };
 
@@ -148,7 +152,7 @@ static int64_t cards_most(const struct wish *wish)
 }
 
 /* What the pod has of each of `n` cards. */
-static struct share share_of(const struct wish *wish, int64_t n, int32_t card)
+static struct share share_of(const struct wish *wish, int64_t n)
 {
     const int64_t ratio = MIN(divide(wish->ratio, n), 100), core = MIN(divide(wish->core, n), 100);
 
@@ -157,12 +161,35 @@ static struct share share_of(const struct wish *wish, int64_t n, int32_t card)
                       ? (struct amount){MIN(divide(wish->bytes, n), AMOUNT_BYTES_MAX), AMOUNT_BYTES}
                       : (struct amount){ratio * PERCENT, AMOUNT_THOUSANDTHS},
         .container = CONTAINER_POD,
-        .card = card,
+        .card = CARD_UNKNOWN,
         .core = (int32_t)core * PERCENT,
     };
 }
 
-/* Appends the cards (int32_t) that the annotation names, each once. */
+/* What the pod has of one card, by each of the card's names. */
+static void add_card(const struct device *device, struct share share, GArray *shares)
+{
+    if (device->uuid) {
+        share.key = card_key(device->uuid);
+        share.basis = SHARE_BY_UUID;
+        g_array_append_val(shares, share);
+        share.key = 0;
+        share.basis = SHARE_BY_NUMBER;
+    }
+    share.card = (int32_t)device->minor;
+    g_array_append_val(shares, share);
+}
+
+static bool is_named(const GArray *cards, const char *uuid)
+{
+    for (guint i = 0; uuid && i < cards->len; i++) {
+        if (g_strcmp0(g_array_index(cards, struct device, i).uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Appends the cards (struct device) that the annotation names, each once. */
 static bool read_cards(struct json_arena *arena, const char *text, GArray *cards, GError **error)
 {
     struct devices devices = {0};
@@ -175,14 +202,15 @@ static bool read_cards(struct json_arena *arena, const char *text, GArray *cards
         struct device device = {0};
         if (!json_decode(arena, item, device_fields, &device, error))
             return false;
+        if (device.uuid && !g_str_has_prefix(device.uuid, UUID_PREFIX))
+            device.uuid = NULL; /* of another make */
         if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || seen[device.minor] ||
-            cards->len == REQUEST_ASKS_MAX)
+            is_named(cards, device.uuid) || cards->len == REQUEST_ASKS_MAX)
             return fail_with(error, GPULEDGER_ERROR_RANGE,
                              "there are at most %d cards, of which a pod has at most %d, each once",
                              NODE_CARDS_MAX, REQUEST_ASKS_MAX);
         seen[device.minor] = true;
-        const int32_t card = (int32_t)device.minor;
-        g_array_append_val(cards, card);
+        g_array_append_val(cards, device);
     }
     return true;
 }
@@ -198,7 +226,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
                            ? string_pairs_get(&view->annotations, KEY_ALLOCATED)
                            : NULL;
     const struct wish wish = read_wish(view);
-    g_autoptr(GArray) cards = g_array_new(FALSE, TRUE, sizeof(int32_t));
+    g_autoptr(GArray) cards = g_array_new(FALSE, TRUE, sizeof(struct device));
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
@@ -219,12 +247,10 @@ static struct allocation *read_allocation(const struct pod_view *view,
                                           "containers ask for %" G_GINT64_FORMAT,
                                           cards->len, cards_needed(&wish)));
     }
-    for (guint i = 0; distrust == DISTRUST_NONE && i < cards->len; i++) {
-        struct share share = share_of(&wish, cards->len, g_array_index(cards, int32_t, i));
-        g_array_append_val(shares, share);
-    }
+    for (guint i = 0; distrust == DISTRUST_NONE && i < cards->len; i++)
+        add_card(&g_array_index(cards, struct device, i), share_of(&wish, cards->len), shares);
     if (shares->len == 0) {
-        struct share share = share_of(&wish, cards_needed(&wish), CARD_UNKNOWN);
+        struct share share = share_of(&wish, cards_needed(&wish));
         g_array_append_val(shares, share);
     }
     struct allocation *allocation = dialect_hold(&dialect_koordinator, view, shares);
@@ -249,7 +275,9 @@ const struct dialect dialect_koordinator = {
             .nodes = "Capacity `koordinator.sh/gpu-core`, 100 for each card, and "
                      "`koordinator.sh/gpu-memory`, divided among them.",
             .writes = "Nothing. What `scheduling.koordinator.sh/device-allocated` says of a pod's "
-                      "cards is counted, with what its containers ask for, so that pods of other dialects find those cards taken.",
+                      "cards is counted, with what its containers ask for, so that pods of other "
+                      "dialects find those cards taken: by its `id`, a UUID, on nodes whose "
+                      "dialects tell UUIDs, else by its `minor`.",
             .played = "none: pods as its scheduler leaves them",
             .limits = "Pods that ask for its resources and come to gpuledger all the same.",
         },

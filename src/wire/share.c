@@ -89,7 +89,7 @@ bool share_decode(struct json_arena *arena, const cJSON *object, struct share *r
         share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
         share.core > INT32_MAX || share.container < CONTAINER_POD || share.container > INT32_MAX ||
         share.devices < 0 || share.devices > INT32_MAX || share.replicas < 0 ||
-        share.replicas > INT32_MAX || share.basis < SHARE_HELD || share.basis > SHARE_OF_ITS_MAKE ||
+        share.replicas > INT32_MAX || share.basis < SHARE_HELD || share.basis > SHARE_BY_NUMBER ||
         ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
         return false;
     *ret_share = (struct share){

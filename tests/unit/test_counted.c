@@ -132,6 +132,71 @@ START_TEST(koordinators_scheduler_places_whole_cards)
 }
 END_TEST
 
+/* HAMi numbers cards by their places in what it registers, Koordinator by their device files. */
+START_TEST(koordinators_uuids_go_before_its_numbers)
+{
+    static const struct {
+        const char *uuid;
+        int32_t on[2], unplaced; /* thousandths of compute, of cards a and b */
+    } cases[] = {
+        {"GPU-a", {500, 0}, 0},
+        {"GPU-b", {0, 500}, 0},
+        {"GPU-gone", {0, 0}, 500},
+        {"0000:3b:00.0", {0, 500}, 0}, /* no UUID: the minor number has to do */
+    };
+    const struct node *node = desk_node(&(struct node_view){
+        .name = "n1",
+        .capacity = PAIRS({GPU, "20"}, {KCORE, "200"}, {KMEMORY, "20000Mi"}),
+        .allocatable = PAIRS({GPU, "20"}),
+        .annotations = PAIRS({"hami.io/node-nvidia-register",
+                              "GPU-a,10,10000,100,NVIDIA-T4,0,true,0,hami-core:"
+                              "GPU-b,10,10000,100,NVIDIA-T4,0,true,1,hami-core:"})});
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"gpu\":[{\"minor\":1,\"id\":\"%s\"}]}", cases[i].uuid);
+        g_autofree char *warning =
+            held(POD("ml", "k", PAIRS({ALLOCATED, text}), {KCORE, "50"}, {KRATIO, "50"}));
+        ck_assert_ptr_null(warning);
+        for (int32_t j = 0; j < 2; j++)
+            ck_assert_int_eq(node->cards[j].core_used, cases[i].on[j]);
+        ck_assert_int_eq(node->unplaced_core, cases[i].unplaced);
+        ledger_drop(book, "k");
+    }
+    g_autofree char *twice = held(POD("ml", "k",
+                                      PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0,\"id\":\"GPU-a\"},"
+                                                        "{\"minor\":1,\"id\":\"GPU-a\"}]}"}),
+                                      {KCORE, "200"}, {KRATIO, "200"}));
+    ck_assert_ptr_nonnull(twice);
+    ck_assert_int_eq(ledger_get(book, "k")->distrust, DISTRUST_MALFORMED);
+}
+END_TEST
+
+/* Where no dialect tells UUIDs; and an edit of either name is no other card's end. */
+START_TEST(koordinators_numbers_do_where_nobody_tells_uuids)
+{
+    const struct pod_view edited =
+        *POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":2,\"id\":\"GPU-b\"}]}"}),
+             {KCORE, "50"}, {KRATIO, "50"});
+    bool told = false;
+
+    add_node();
+    g_autofree char *warning =
+        held(POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":1,\"id\":\"GPU-a\"}]}"}),
+                 {KCORE, "50"}, {KRATIO, "50"}));
+    const struct node *node = ledger_node(book, "n1");
+    ck_assert_int_eq(node->cards[1].core_used, 500);
+    ck_assert_int_eq(node->unplaced_core, 0);
+    g_autoptr(allocation) known = allocation_dup(ledger_get(book, "k"));
+    known->state = ALLOCATION_CONFIRMED;
+    ledger_put(book, "n1",
+               dialect_continue(known, dialect_read_allocation(&edited, &options, NULL), &told));
+    ck_assert(told);
+    ck_assert_int_eq(node->cards[1].core_used, 500);
+    ck_assert_int_eq(node->unplaced_core, 0);
+}
+END_TEST
+
 START_TEST(fewer_cards_than_asked_for_count_everywhere)
 {
     add_node();
@@ -439,6 +504,8 @@ static Suite *suite(void)
     tcase_add_test(tc, koordinators_other_words_count);
     tcase_add_test(tc, more_cards_than_asked_for_count_everywhere);
     tcase_add_test(tc, koordinators_scheduler_places_whole_cards);
+    tcase_add_test(tc, koordinators_uuids_go_before_its_numbers);
+    tcase_add_test(tc, koordinators_numbers_do_where_nobody_tells_uuids);
     tcase_add_test(tc, fewer_cards_than_asked_for_count_everywhere);
     tcase_add_loop_test(tc, what_koordinator_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_cases));

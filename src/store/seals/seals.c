@@ -247,7 +247,8 @@ static void unplace(struct share *shares, uint32_t n)
         shares[i].card = CARD_UNKNOWN;
         shares[i].key = 0;
         shares[i].place = (struct mig_place){0};
-        shares[i].basis = SHARE_HELD;
+        /* Of two that stand for one card, one is enough. */
+        shares[i].basis = shares[i].basis == SHARE_BY_NUMBER ? SHARE_NOT_GIVEN : SHARE_HELD;
     }
 }
 
