@@ -6,5 +6,6 @@ const struct scenario *const scenarios[] = {
     &plan_empty_scenario, &plan_group_scenario,
     &half_scenario,       &half_many_scenario,
     &switch_scenario,     &switch_hourly_scenario,
-    &reclaim_scenario,    NULL,
+    &reclaim_scenario,    &keys_scenario,
+    NULL,
 };

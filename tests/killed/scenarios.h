@@ -11,3 +11,4 @@ extern const struct scenario plan_scenario, plan_hourly_scenario, plan_empty_sce
 extern const struct scenario half_scenario, half_many_scenario;
 extern const struct scenario switch_scenario, switch_hourly_scenario;
 extern const struct scenario reclaim_scenario;
+extern const struct scenario keys_scenario;
