@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of the pods that wait could come, if others ended: for the rest elastic quotas keep nothing. A pod
- * could where kube-scheduler would ask about it, and some node would take it if nobody else were there.
+ * could where kube-scheduler would ask about it, and some node would take it if nobody else were there; one of a
+ * group only if that has as many pods as it needs.
  *
  * Of each that could, one node is known; it is looked at again when that node has become another one, and who
  * could not when any has. A tenant may have thousands of pods that are all different, so the rest is left to
@@ -72,12 +73,13 @@ static uint64_t shape_of(const struct node *node)
 /* --- whether a pod could be there ------------------------------------------------------------- */
 
 /* Nobody places it. */
-static bool is_barred(const struct pending *pending, const struct pod_rules *rules)
+static bool is_barred(const struct store *store, const char *uid, const struct pending *pending,
+                      const struct pod_rules *rules)
 {
     const unsigned gates = 1U << OVERLOOKED_SCHEDULING_GATES;
 
     return pending->terminating || !rules || !rules->constraints ||
-           rules->constraints->overlooked & gates;
+           rules->constraints->overlooked & gates || gangs_are_short(store->gangs, uid);
 }
 
 static bool is_offered(const struct node *node, const struct pod_rules *rules)
@@ -151,7 +153,7 @@ static void look_for(struct store *store, const char *uid, struct pending *pendi
     const struct pod_rules *rules = store_rules(store, uid);
 
     set_hope(store, uid, pending,
-             is_barred(pending, rules) ? NULL : find_node(store, pending, rules, work));
+             is_barred(store, uid, pending, rules) ? NULL : find_node(store, pending, rules, work));
 }
 
 void store_hope_pod(struct store *store, const char *uid)
@@ -161,6 +163,20 @@ void store_hope_pod(struct store *store, const char *uid)
 
     if (store->options.elastic_quotas && pending)
         look_for(store, uid, pending, &work);
+}
+
+void store_hope_groups(struct store *store)
+{
+    g_auto(GStrv) uids = gangs_take_shifted(store->gangs);
+    int work = WORK_MAX;
+
+    for (char **uid = uids; store->options.elastic_quotas && *uid; uid++) {
+        struct pending *pending = g_hash_table_lookup(store->pending, *uid);
+        if (pending && work > 0)
+            look_for(store, *uid, pending, &work);
+        else if (pending)
+            pending->unlooked = store->any_unlooked = true;
+    }
 }
 
 /* Of whom it is not known any more whether they could. */
@@ -205,7 +221,7 @@ static void look_there(struct store *store, const char *name, const struct node 
         struct pending *pending = value;
         const struct pod_rules *rules = store_rules(store, uid);
         const bool there = g_strcmp0(pending->could_be_on, name) == 0;
-        if ((pending->could_be_on && !there) || is_barred(pending, rules))
+        if ((pending->could_be_on && !there) || is_barred(store, uid, pending, rules))
             continue;
         const bool offered = node && is_offered(node, rules);
         if (offered && *work > 0 && could_hold(store, node, pending, work))

@@ -128,6 +128,7 @@ static void sweep_pods(struct store *store)
     }
     gangs_sweep_pods(store->gangs, store->generation[FEED_PODS]);
     store_tell_gangs(store);
+    store_hope_groups(store);
 }
 
 bool store_doubts(const struct store *store, const char *uid)
@@ -234,12 +235,14 @@ static void sweep_pod_groups(struct store *store)
 {
     gangs_sweep(store->gangs, false, store->generation[FEED_POD_GROUPS]);
     store_tell_gangs(store);
+    store_hope_groups(store);
 }
 
 static void sweep_native_pod_groups(struct store *store)
 {
     gangs_sweep(store->gangs, true, store->generation[FEED_NATIVE_POD_GROUPS]);
     store_tell_gangs(store);
+    store_hope_groups(store);
 }
 
 static void (*const sweeps[FEED_N])(struct store *store) = {

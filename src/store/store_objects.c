@@ -422,6 +422,7 @@ static bool join(struct store *store, const struct pod_view *pod, enum gang_role
     else
         gangs_forget(store->gangs, pod->uid);
     store_tell_gangs(store);
+    store_hope_groups(store);
     return joined;
 }
 
@@ -446,6 +447,7 @@ void store_apply_pod_group(struct store *store, const struct pod_group_view *vie
     const uint64_t number = observer_number(store->observer);
     const bool known = gangs_declare(store->gangs, view, store->generation[feed]);
     store_tell_gangs(store);
+    store_hope_groups(store);
     store_unlock(store);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_POD_GROUP, number, .pod_group = view});
@@ -466,6 +468,7 @@ void store_delete_pod_group(struct store *store, const struct pod_group_view *vi
     const uint64_t number = observer_number(store->observer);
     gangs_undeclare(store->gangs, view->ns, view->name, view->native);
     store_tell_gangs(store);
+    store_hope_groups(store);
     store_unlock(store);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_POD_GROUP_GONE, number, .pod_group = view});

@@ -83,6 +83,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     waits_forget(store->waits, uid);
     sealing_forget(store->sealing, uid);
     store_tell_gangs(store);
+    store_hope_groups(store);
     return ledger_drop(store->ledger, uid) || known;
 }
 

@@ -77,6 +77,7 @@ bool store_forget_pod(struct store *store, const char *uid);
 
 /* store_hopes.c, under the lock: the pod waits, or asks for something else; the node has changed, or is gone. */
 void store_hope_pod(struct store *store, const char *uid);
+void store_hope_groups(struct store *store); /* some have got enough pods, or too few */
 void store_hope_node(struct store *store, const char *name);
 
 /* The same, but nobody said that it has ended: kubelet may still be about to start it. */

@@ -57,8 +57,8 @@ static void hold(const char *uid, const char *card)
 static void begin(void)
 {
     extender = (struct extender){
-        .store = store_new(
-            &(struct store_options){.patience_ms = 60000, .elastic_quotas = true, .silent = true}),
+        .store = store_new(&(struct store_options){
+            .patience_ms = 60000, .elastic_quotas = true, .gangs = true, .silent = true}),
     };
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
@@ -225,6 +225,46 @@ START_TEST(a_part_by_weight_is_kept_for_whom_could_come)
 }
 END_TEST
 
+static void await_grouped(const char *uid, const char *least, bool terminating)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "ml",
+                                       .name = uid,
+                                       .uid = uid,
+                                       .phase = "Pending",
+                                       .terminating = terminating,
+                                       .annotations = PAIRS(
+                                           {"gang.scheduling.koordinator.sh/name", "g"},
+                                           {"gang.scheduling.koordinator.sh/min-available", least}),
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
+}
+
+/* Of a group each counts once there are enough of them. */
+START_TEST(a_group_that_lacks_pods_is_kept_nothing)
+{
+    begin();
+    await_grouped("a", "2", false);
+    expect_kept(false);
+    await_grouped("b", "2", false);
+    expect_kept(true);
+    await_grouped("b", "2", true);
+    expect_kept(false);
+    await_grouped("c", "2", false);
+    expect_kept(true);
+    await_grouped("c", "3", false);
+    expect_kept(false);
+    await_grouped("c", "2", false);
+    expect_kept(true);
+    store_delete_pod(extender.store, "c");
+    expect_kept(false);
+    store_apply_pod_group(extender.store,
+                          &(struct pod_group_view){.ns = "ml", .name = "g", .min = 1});
+    store_delete_pod(extender.store, "b");
+    await_grouped("a", "1", false);
+    expect_kept(true);
+}
+END_TEST
+
 /* All are different, and all want a node that is not there. */
 START_TEST(thousands_that_never_come_hold_up_nobody)
 {
@@ -260,6 +300,7 @@ int main(void)
     tcase_add_test(hopes, who_may_never_have_as_much_is_kept_nothing);
     tcase_add_loop_test(hopes, a_part_by_weight_is_kept_for_whom_could_come, 0,
                         G_N_ELEMENTS(waiters));
+    tcase_add_test(hopes, a_group_that_lacks_pods_is_kept_nothing);
     tcase_add_test(hopes, thousands_that_never_come_hold_up_nobody);
     suite_add_tcase(suite, hopes);
     return suite_run(suite);

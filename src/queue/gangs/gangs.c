@@ -44,6 +44,7 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->halves = g_ptr_array_new();
     gangs->wanting = g_ptr_array_new();
     gangs->rooms = g_ptr_array_new();
+    gangs->touched = g_ptr_array_new();
     gangs->waiting = g_ptr_array_new();
     gangs->rests = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return gangs;
@@ -57,6 +58,7 @@ void gangs_free(struct gangs *gangs)
     g_ptr_array_unref(gangs->halves);
     g_ptr_array_unref(gangs->wanting);
     g_ptr_array_unref(gangs->rooms);
+    g_ptr_array_unref(gangs->touched);
     g_ptr_array_unref(gangs->waiting);
     g_hash_table_unref(gangs->rests);
     g_hash_table_unref(gangs->by_uid);
@@ -170,6 +172,8 @@ static void remove_if_empty(struct gangs *gangs, struct gang *gang)
         g_hash_table_remove(gangs->tenants, gang->ns);
     }
     g_ptr_array_remove_fast(gangs->resting, gang);
+    if (gang->touched)
+        g_ptr_array_remove_fast(gangs->touched, gang);
     roll_remove(&gangs->roll, &gang->entry);
     g_hash_table_remove(gangs->by_key, gang->key);
 }

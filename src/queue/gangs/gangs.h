@@ -144,6 +144,11 @@ void gangs_settle(struct gangs *gangs, const char *uid, bool bound);
 /* Takes back what has lapsed. Returns whether anything has. */
 bool gangs_expire(struct gangs *gangs, int64_t now_ms);
 
+/* Whether the pod's group cannot come for want of pods, or since nobody says how many it needs. */
+bool gangs_are_short(const struct gangs *gangs, const char *uid);
+/* UIDs of all pods without a place of groups of which that has changed; once. Free with g_strfreev. */
+char **gangs_take_shifted(struct gangs *gangs);
+
 /* Whether who was told to wait might be told otherwise now; once. */
 bool gangs_take_news(struct gangs *gangs);
 

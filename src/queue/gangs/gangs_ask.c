@@ -43,6 +43,40 @@ enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t
                : answer;
 }
 
+static bool is_short(const struct gang *gang)
+{
+    return !gang_is_free(gang) && (gang->min == 0 || gang_able(gang) < gang->min);
+}
+
+bool gangs_are_short(const struct gangs *gangs, const char *uid)
+{
+    const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+
+    return member && is_short(member->gang);
+}
+
+char **gangs_take_shifted(struct gangs *gangs)
+{
+    GPtrArray *uids = g_ptr_array_new();
+
+    for (guint i = 0; i < gangs->touched->len; i++) {
+        struct gang *gang = gangs->touched->pdata[i];
+        const bool now = is_short(gang);
+        gang->touched = false;
+        if (now == gang->short_told)
+            continue;
+        gang->short_told = now;
+        for (guint j = 0; j < gang->members->len; j++) {
+            const struct gang_member *member = gang->members->pdata[j];
+            if (member->stage == KNOWN)
+                g_ptr_array_add(uids, g_strdup(member->uid));
+        }
+    }
+    g_ptr_array_set_size(gangs->touched, 0);
+    g_ptr_array_add(uids, NULL);
+    return (char **)g_ptr_array_free(uids, FALSE);
+}
+
 /* Those without a place, who is asked about first. */
 static GPtrArray *list_without(const struct gang *gang, struct gang_member *asked)
 {

@@ -41,6 +41,8 @@ struct gang {
     int64_t room_again_ms;  /* it gets none before */
     uint32_t vain;          /* how often it had some, or there was none, in vain */
     int64_t held_ms;        /* when it got places for as many as it needs; 0: it has none */
+    bool touched;           /* it is in gangs.touched */
+    bool short_told;        /* what gangs_take_shifted has told last */
     bool waiting;           /* it was told last that another group has places */
     int64_t turn_ms;        /* since when it might have had them if it had been asked about; or 0 */
     uint32_t n[GANG_STAGES];
@@ -72,6 +74,7 @@ struct gangs {
     GPtrArray *halves;             /* gangs that are half, or on their way to be whole */
     GPtrArray *wanting;            /* gangs that find no room */
     GPtrArray *rooms;              /* gangs for which it is kept */
+    GPtrArray *touched;            /* gangs that may have become short, or are so no more */
     GPtrArray *waiting;            /* gangs that wait for their turn */
     /* "pool/NAME", "namespace/NAME" -> until when no room is kept there; "slow/NAMESPACE" -> see
      * gangs_turns.c: int64_t * */
@@ -93,6 +96,9 @@ struct gang_tenant {
 static inline void gang_change(struct gangs *gangs, struct gang *gang)
 {
     roll_change(&gangs->roll, &gang->entry);
+    if (!gang->touched)
+        g_ptr_array_add(gangs->touched, gang);
+    gang->touched = true;
 }
 
 /* NULL: the namespace has too many. */
