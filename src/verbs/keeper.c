@@ -179,11 +179,17 @@ static bool rotate(struct keyring *keyring, struct store *store)
     return true;
 }
 
-/* The ids of those by which pods are sealed; free with g_strfreev. */
-static GStrv list_used(const struct keyring *keyring, struct store *store)
+/* Those by which nothing is sealed, once the one that signs has done so for long enough that no
+ * Binding with another one is under way. */
+static bool drop(struct keyring *keyring, struct store *store)
 {
     g_autoptr(GStrvBuilder) used = g_strv_builder_new();
 
+    if (keyring_size(keyring) < 2 || !store_is_synced(store))
+        return false;
+    const char *signer = keyring_signer(keyring, now_s());
+    if (g_strcmp0(signer, keyring_signer(keyring, now_s() - 3 * KEYRING_SETTLE_S)) != 0)
+        return false;
     store_lock(store);
     const struct sealing *sealing = store_sealing(store);
     for (unsigned i = 0; i < keyring_size(keyring); i++) {
@@ -191,36 +197,7 @@ static GStrv list_used(const struct keyring *keyring, struct store *store)
             g_strv_builder_add(used, keyring_id(keyring, i));
     }
     store_unlock(store);
-    return g_strv_builder_end(used);
-}
-
-/* Somebody has put other keys there, or those of before: they sign, but until all pods are sealed anew, whoever starts
- * has to know the seals that there are. */
-static bool keep(struct keeper *keeper, struct keyring *keyring, struct store *store)
-{
-    g_autoptr(keyring) known = seals_keyring(keeper->seals);
-    g_auto(GStrv) used = list_used(known, store);
-    const unsigned kept = keyring_keep(keyring, known, (const char *const *)used);
-
-    if (kept > 0)
-        log_event(
-            LOG_LEVEL_WARN,
-            "keys with which pods are sealed were taken away; they are kept beside the others "
-            "until these pods are sealed anew",
-            LOG_TEXT("kept-in", keeper->storage->title), LOG_NUMBER("keys", kept));
-    return kept > 0;
-}
-
-/* Those by which nothing is sealed, once the one that signs has done so for long enough that no
- * Binding with another one is under way. */
-static bool drop(struct keyring *keyring, struct store *store)
-{
-    if (keyring_size(keyring) < 2 || !store_is_synced(store))
-        return false;
-    const char *signer = keyring_signer(keyring, now_s());
-    if (g_strcmp0(signer, keyring_signer(keyring, now_s() - 3 * KEYRING_SETTLE_S)) != 0)
-        return false;
-    g_auto(GStrv) ids = list_used(keyring, store);
+    g_auto(GStrv) ids = g_strv_builder_end(used);
     const unsigned dropped = keyring_drop(keyring, (const char *const *)ids, now_s());
     if (dropped > 0)
         log_event(LOG_LEVEL_INFO, "keys by which nothing is sealed are dropped",
@@ -251,7 +228,6 @@ static void run(struct keeper *keeper, struct store *store, bool serves, GError 
 
     if (!keyring)
         return;
-    const bool kept = serves && keep(keeper, keyring, store);
     seals_set(keeper->seals, keyring_dup(keyring));
     if (!serves)
         return;
@@ -259,8 +235,7 @@ static void run(struct keeper *keeper, struct store *store, bool serves, GError 
     const bool dropped = drop(keyring, store);
     warn_in_time(keeper, keyring, store);
     /* Who was faster is read at the next look. */
-    if ((kept || adopted || rotated || dropped) &&
-        write_place(keeper, keyring, error) == OUTCOME_OK)
+    if ((adopted || rotated || dropped) && write_place(keeper, keyring, error) == OUTCOME_OK)
         seals_set(keeper->seals, g_steal_pointer(&keyring));
 }
 

@@ -7,7 +7,7 @@
  *
  *  - An empty storage is filled: at the start with a new key, later with those that are in use.
  *  - What is there is read again from time to time; what cannot be read changes nothing.
- *  - The replica that serves keeps keys with which pods are sealed, whoever has put others in their place. It writes down that pods have been adopted, makes a new key when one is asked
+ *  - The replica that serves writes down that pods have been adopted, makes a new key when one is asked
  *    for, and drops a key by which nothing is sealed any more.
  *
  * One thread at a time.

@@ -287,30 +287,6 @@ END_TEST
 
 /* --- storages --------------------------------------------------------------------------------- */
 
-/* An older Secret is put back, or quite another one: it signs, and who starts then knows all seals. */
-START_TEST(a_key_that_is_in_use_is_kept_whatever_is_put_there)
-{
-    put(KEY OTHER_KEY ADOPTED);
-    begin();
-    world_sync(&world);
-    note_seal("uid-p", "0000000b");
-    put(KEY ADOPTED);
-    look(false);
-    ck_assert_str_eq(memory.text, KEY ADOPTED); /* of who serves */
-    put(KEY OTHER_KEY ADOPTED);
-    look(true);
-    put(KEY ADOPTED);
-    look(true);
-    ck_assert_ptr_nonnull(strstr(memory.text, "key 0000000b 2021"));
-    g_autoptr(keyring) kept = seals_keyring(seals);
-    ck_assert_uint_eq(keyring_size(kept), 2);
-    ck_assert_str_eq(keyring_signer(kept, G_MAXINT64 / 2), "0000000a");
-    note_seal("uid-p", "0000000a");
-    look(true);
-    ck_assert_str_eq(memory.text, KEY ADOPTED);
-}
-END_TEST
-
 START_TEST(a_file_is_made_and_read_again)
 {
     g_autofree char *directory = g_dir_make_tmp("gpuledger-keys-XXXXXX", NULL);
@@ -416,7 +392,6 @@ int main(void)
     tcase_add_test(tests, a_key_that_is_asked_for_is_made_once);
     tcase_add_test(tests, a_key_goes_when_nothing_is_sealed_with_it);
     tcase_add_loop_test(tests, a_key_that_is_in_use_is_not_replaced, 0, 2);
-    tcase_add_test(tests, a_key_that_is_in_use_is_kept_whatever_is_put_there);
     tcase_add_test(tests, a_file_is_made_and_read_again);
     tcase_add_test(tests, a_secret_is_filled_over_the_version_that_was_read);
     tcase_add_loop_test(tests, an_end_of_a_line_takes_no_force_away, 0, 4);

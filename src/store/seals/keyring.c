@@ -218,23 +218,6 @@ bool keyring_add(struct keyring *keyring, int64_t now_s)
     return true;
 }
 
-unsigned keyring_keep(struct keyring *keyring, const struct keyring *other, const char *const *ids)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = other->n; i-- > 0 && keyring->n < KEYRING_KEYS_MAX;) {
-        const struct key *key = &other->keys[i];
-        if (find_key(keyring, key->id) || !g_strv_contains(ids, key->id))
-            continue;
-        const int64_t first_s = keyring->n > 0 ? keyring->keys[0].since_s : key->since_s + 1;
-        memmove(keyring->keys + 1, keyring->keys, keyring->n++ * sizeof *keyring->keys);
-        keyring->keys[0] = *key;
-        keyring->keys[0].since_s = MAX(MIN(key->since_s, first_s - 1), 1);
-        kept++;
-    }
-    return kept;
-}
-
 static const struct key *find_signer(const struct keyring *keyring, int64_t now_s)
 {
     const struct key *signer = keyring->n > 0 ? &keyring->keys[0] : NULL;

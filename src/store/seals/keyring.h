@@ -40,9 +40,6 @@ unsigned keyring_size(const struct keyring *keyring);
 /* Adds a key by chance, in place of the oldest one if there are too many. It is the newest, also after a clock
  * was set back: the others' times are before its own then. False: chance is not to be had. */
 bool keyring_add(struct keyring *keyring, int64_t now_s);
-/* Adds those of the other keyring that are named among the ids, which ends with NULL, and are not there, as far as
- * there is a place: older than all that are, so that they sign nothing. Returns how many. */
-unsigned keyring_keep(struct keyring *keyring, const struct keyring *other, const char *const *ids);
 /* Drops those that neither sign nor are named among the ids, which ends with NULL. Returns how many. */
 unsigned keyring_drop(struct keyring *keyring, const char *const *ids, int64_t now_s);
 
