@@ -303,28 +303,29 @@ START_TEST(a_place_is_looked_for_again_once_room_is_kept)
 END_TEST
 
 /* Each node is seen with the place that is kept on it, until the next one is: the winner's name is the
- * node's own. */
+ * node's own. A place is kept where least has to end. */
 START_TEST(the_best_of_nodes_with_places_is_known_by_its_name)
 {
-    static const struct pod others[] = {{"first", NULL, 1, 8}, {"second", NULL, 2, 8}};
-    static const char *const nodes[] = {"n1", "n2"};
+    static const struct pod small = {"small", NULL, 3, 5};
     struct placement placement;
     struct moment now;
 
     begin(4);
-    for (int i = 0; i < 2; i++) {
-        g_autofree char *one = g_strdup_printf("one-%d", i), *two = g_strdup_printf("two-%d", i);
-        tell_node(nodes[i], 2, 0);
-        run(one, nodes[i], "0", "5");
-        run(two, nodes[i], "1", "5");
-    }
-    for (int i = 0; i < 2; i++)
-        come(&others[i], nodes[i]);
-    come(&(struct pod){"small", NULL, 3, 5}, "n3");
-    const struct pod_view pod = {.ns = "ml", .name = "small", .uid = "small", .priority = 1};
+    tell_node("n1", 2, 0);
+    tell_node("n2", 2, 0);
+    run("a", "n1", "0", "4");
+    run("b", "n1", "1", "5");
+    run("c", "n2", "0", "4");
+    run("d", "n2", "1", "5");
+    come(&(struct pod){"first", NULL, 1, 8}, "n2");
+    come(&(struct pod){"second", NULL, 2, 8}, "n1");
+    come(&small, "n1");
+    expect(&small, "n1", NULL);
+    expect(&small, "n2", NULL);
+    const struct pod_view pod = {.ns = "ml", .name = small.uid, .uid = small.uid, .priority = 1};
     store_decide(extender.store, &now);
-    const struct trial_pod small = {&pod, store_pending(extender.store, "small"), &now, NULL};
-    const struct node *best = trial_choose(extender.store, &small, &placement);
+    const struct trial_pod trial = {&pod, store_pending(extender.store, small.uid), &now, NULL};
+    const struct node *best = trial_choose(extender.store, &trial, &placement);
     ck_assert_str_eq(best ? best->name : "none", "n1");
     store_unlock(extender.store);
 }
