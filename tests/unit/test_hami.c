@@ -245,6 +245,47 @@ START_TEST(each_ends_its_text_in_its_own_way)
 }
 END_TEST
 
+/* Whoever edits the promise between bind and kubelet's admission gets the card that it names. */
+START_TEST(a_promise_counts_while_the_plugin_may_keep_it)
+{
+    static const struct {
+        const char *promise, *phase;
+        bool started;
+        int64_t memory[2]; /* MiB */
+        enum distrust distrust;
+    } cases[] = {
+        {"GPU-a,NVIDIA,3000,0:;", "Pending", false, {3000, 0}, DISTRUST_NONE},
+        {";", "Pending", false, {3000, 0}, DISTRUST_NONE},
+        {"GPU-b,NVIDIA,3000,0:;", "Pending", false, {3000, 3000}, DISTRUST_EDITED},
+        {"GPU-b,NVIDIA,1,0:;", "Pending", false, {3000, 3000}, DISTRUST_EDITED},
+        {"GPU-a,NVIDIA,3000,0:GPU-b,NVIDIA,3000,0:;", "Pending", false, {3000, 0}, DISTRUST_NONE},
+        {"nonsense", "Pending", false, {3000, 0}, DISTRUST_NONE},
+        {"GPU-b,NVIDIA,3000,0:;", "Pending", true, {3000, 0}, DISTRUST_NONE},
+        {"GPU-b,NVIDIA,3000,0:;", "Running", true, {3000, 0}, DISTRUST_NONE},
+    };
+    const struct pod_view pod = {
+        .ns = "ml",
+        .name = "a",
+        .uid = "u",
+        .node_name = "n1",
+        .phase = cases[_i].phase,
+        .started = cases[_i].started,
+        CONTAINERS({.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "3000"})}),
+        .annotations = PAIRS({ALLOCATED, "GPU-a,NVIDIA,3000,0:;"},
+                             {"hami.io/vgpu-devices-to-allocate", cases[_i].promise},
+                             {"hami.io/vgpu-node", "n1"}, {"hami.io/bind-phase", "success"}),
+    };
+    g_autofree char *warning = NULL;
+    struct allocation *read = dialect_read_allocation(&pod, &options, &warning);
+
+    ck_assert_int_eq(read->distrust, cases[_i].distrust);
+    ck_assert_int_eq(warning != NULL, cases[_i].distrust != DISTRUST_NONE);
+    ledger_put(book, "n1", read);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(node->cards[i].memory_used, cases[_i].memory[i] * MIB);
+}
+END_TEST
+
 /* --- allocations ----------------------------------------------------------------------------- */
 
 struct distrust_case {
@@ -566,6 +607,7 @@ int main(void)
     tcase_add_test(bound, hami_is_told_per_container_init_containers_first);
     tcase_add_loop_test(bound, what_is_written_is_read_again, 0, 4);
     tcase_add_test(bound, each_ends_its_text_in_its_own_way);
+    tcase_add_loop_test(bound, a_promise_counts_while_the_plugin_may_keep_it, 0, 8);
     tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(distrust_cases));
     tcase_add_loop_test(bound, places_of_old_texts_are_those_who_ask, 0, 4);
     tcase_add_test(bound, the_words_of_the_nodes_plugin_count);

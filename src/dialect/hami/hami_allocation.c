@@ -311,6 +311,63 @@ static void take_asks(const struct request *request, enum share_basis basis, GAr
     }
 }
 
+static bool is_pending(const struct pod_view *view)
+{
+    return !view->phase || g_str_equal(view->phase, "Pending");
+}
+
+/* The plugin serves whom kubelet admits, and does not look how far the pod says that this has come. */
+static bool may_be_served(const struct pod_view *view)
+{
+    return is_pending(view) && !view->started;
+}
+
+static const struct card_ask *find_ask(const struct request *request, int32_t container)
+{
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        if (request->asks[i].container == container)
+            return &request->asks[i];
+    }
+    return NULL;
+}
+
+static bool is_among(const GArray *shares, const struct share *piece)
+{
+    for (guint i = 0; i < shares->len; i++) {
+        const struct share *share = &g_array_index(shares, struct share, i);
+        if (share->container == piece->container && share->key == piece->key &&
+            memcmp(&share->place, &piece->place, sizeof share->place) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The plugin gives a container what its pod is promised, whatever the other words say. So as long as it may
+ * still do so, a card that only the promise names counts, too. It refuses a promise of more cards than the
+ * container asks for. */
+static void add_promised(const struct vgpu *vgpu, const struct pod_view *view,
+                         const struct request *request, const GArray *instances, GArray *shares)
+{
+    for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++) {
+        g_autoptr(GArray) pieces = g_array_new(FALSE, TRUE, sizeof(struct share));
+        const char *text = string_pairs_get(&view->annotations, vgpu->promised[i]);
+        bool placed;
+
+        if (!text || !read_text(vgpu, view, request, text, instances, pieces, &placed) ||
+            names_too_many(request, pieces))
+            continue;
+        for (guint j = 0; j < pieces->len && shares->len < REQUEST_ASKS_MAX; j++) {
+            const struct share *piece = &g_array_index(pieces, struct share, j);
+            const struct card_ask *ask = find_ask(request, piece->container);
+            if (!ask || is_among(shares, piece))
+                continue;
+            struct share share = share_of(ask);
+            take_piece(piece, &share);
+            g_array_append_val(shares, share);
+        }
+    }
+}
+
 /* Whether a container says what only a vGPU plugin understands: more than a number of cards that are
  * NVIDIA's own plugin's, too. */
 static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
@@ -338,8 +395,17 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
 
     if (text && read_text(vgpu, view, request, text, instances, pieces, &placed) &&
         !names_too_many(request, pieces)) {
-        if (deal(request, pieces, placed, shares))
-            return DISTRUST_NONE;
+        const bool same = deal(request, pieces, placed, shares);
+        const guint n = shares->len;
+        if (may_be_served(view))
+            add_promised(vgpu, view, request, instances, shares);
+        if (shares->len > n)
+            warn(ret_warning,
+                 g_strdup_printf("annotation '%s' names another card than '%s', and the "
+                                 "plugin goes by it",
+                                 vgpu->promised[0], vgpu->allocated[0]));
+        if (same)
+            return shares->len > n ? DISTRUST_EDITED : DISTRUST_NONE;
         warn(ret_warning, g_strdup_printf("annotation '%s' promises something else than the "
                                           "containers' limits, which count",
                                           vgpu->allocated[0]));
@@ -369,7 +435,7 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
 {
     const char *phase = string_pairs_get(&view->annotations, vgpu->phase);
     const char *time = string_pairs_get(&view->annotations, vgpu->time);
-    const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
+    const bool pending = is_pending(view);
     const bool over = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0 ||
                       g_strcmp0(phase, VGPU_PHASE_FAILED) == 0;
     int64_t seconds;
@@ -377,6 +443,7 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
     allocation->assigned = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0;
     /* A pod that nobody has promised anything may take another's promise until it was admitted. */
     allocation->waiting = pending && !over && (phase || !view->started);
+    allocation->heeded = may_be_served(view);
     if (time && parse_number(time, TIME_MAX_S, &seconds))
         allocation->assume_time_ns = seconds * NS_PER_S;
 }
