@@ -185,6 +185,7 @@ START_TEST(koordinators_numbers_do_where_nobody_tells_uuids)
         held(POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":1,\"id\":\"GPU-a\"}]}"}),
                  {KCORE, "50"}, {KRATIO, "50"}));
     const struct node *node = ledger_node(book, "n1");
+    ck_assert_ptr_null(warning);
     ck_assert_int_eq(node->cards[1].core_used, 500);
     ck_assert_int_eq(node->unplaced_core, 0);
     g_autoptr(allocation) known = allocation_dup(ledger_get(book, "k"));
