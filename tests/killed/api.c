@@ -424,7 +424,6 @@ static void change(const struct server_request *request, const char *path, cJSON
         server_refuse(reply, 404, "NotFound", "not found");
     } else if (is_current(object, take_body, reply)) {
         if (g_str_equal(request->method, "PATCH")) {
-            g_autofree char *uid = g_strdup(api_text(object, "metadata", "uid"));
             merge(object, take_body);
             fold_secret(object);
             api_touch(path);

@@ -58,8 +58,8 @@ END_TEST
 START_TEST(writes_what_others_have_said_of_it)
 {
     static const char *const parts[] = {
-        "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"gl\","
-        "\"uid\":\"u-2\"}]",
+        ("\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"gl\","
+         "\"uid\":\"u-2\"}]"),
         "\"finalizers\":[\"example.com/keep\"]", "\"strategy\":\"OldestEmulationVersion\"",
         "\"preferredHolder\":\"other\""};
     g_autofree char *body = g_strdup_printf(
