@@ -85,8 +85,9 @@ def requeue(tap, version="current"):
             f"{world.metric('gpuledger_wakes_total') - wakes:.0f} woken by the extender"
         )
         feed.stop()
-        # kube-scheduler may ask for every pod that waits each time; after a wake once more.
-        most = 2 * sum(range(WAITING + 1))
+        # kube-scheduler may ask for every pod that waits each time; after a wake once more, and on a busy
+        # machine for those again that it was just trying.
+        most = 3 * sum(range(WAITING + 1))
         tap.ok(vain <= most, f"at most {most} refusals in all", vain)
         world.verify()
 
