@@ -233,24 +233,6 @@ static void h1_early(const struct named *row)
         must_come(first, SOON_S, "what an edit names is not kept for ever");
 }
 
-/* HAMi's plugins go by what is promised, not by what is written beside it. */
-static void h1_promise(const struct named *row, const char *promise)
-{
-    g_autofree char *own = NULL;
-
-    one_node(row->kind, 2);
-    start();
-    struct played_pod *thief = announce(begin_part("mallory", row->tongue, 0, 7));
-    must_come(thief, 10, "there is room");
-    if (thief->node < 0)
-        return;
-    edit(thief, promise, other_card(row, thief, &own));
-    struct played_pod *first = announce(begin_part("bank", row->tongue, 0, 6));
-    must_not_come(first, "the plugin may give the thief the other card");
-    admit(thief);
-    must_come(first, SOON_S, "what an edit names is not kept for ever");
-}
-
 /* --- H2: a tiny pod blocks ------------------------------------------------------------------ */
 
 static void h2_amounts(const struct named *row)
@@ -430,15 +412,6 @@ static void run_named(const struct named *row)
     SCRIPT(g_strconcat("H1-copied-", row->kind, NULL), h1_copied(row, false));
     SCRIPT(g_strconcat("H1-copied-restart-", row->kind, NULL), h1_copied(row, true));
     SCRIPT(g_strconcat("H1-early-", row->kind, NULL), h1_early(row));
-    if (row->tongue == HAMI)
-        SCRIPT(g_strconcat("H1-promise-", row->kind, NULL),
-               h1_promise(row, "hami.io/vgpu-devices-to-allocate"));
-    if (row->tongue == PARADIGM)
-        SCRIPT(g_strconcat("H1-promise-", row->kind, NULL),
-               h1_promise(row, "hami.sh/vgpu-devices-to-allocate"));
-    if (row->tongue == VVGPU)
-        SCRIPT(g_strconcat("H1-promise-", row->kind, NULL),
-               h1_promise(row, "volcano.sh/devices-to-allocate"));
     SCRIPT(g_strconcat("H2-amounts-", row->kind, NULL), h2_amounts(row));
     SCRIPT(g_strconcat("H2-waits-", row->kind, NULL), h2_waits(row, false));
     SCRIPT(g_strconcat("H2-waits-restart-", row->kind, NULL), h2_waits(row, true));
