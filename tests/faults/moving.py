@@ -145,6 +145,13 @@ class Moving(Cluster):
         text = self.api.objects["configmaps"][(namespace, name)]["metadata"].get("annotations", {}).get(STATUS)
         return text and json.loads(text)
 
+    async def looks(self, n):
+        """The program has listed the orders so many times more: it is through with all but the last list."""
+        self.api.sent.clear()
+        await self.until(lambda: n < sum(each.sort == "list" and each.resource == "configmaps" and
+                                         PLAN in each.query.get("labelSelector", "") for each in self.api.sent),
+                         f"{n} looks at the orders")
+
     def hour(self, namespace="default"):
         """Lines of what was evicted in the last hour."""
         return self.api.objects["configmaps"][(namespace, MOVES)]["data"]["moves"].splitlines()

@@ -18,6 +18,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 
 # pylint: disable=wrong-import-position
 from apiserver import Fault  # noqa: E402
+from at_once import AtOnce  # noqa: E402
 from cluster import Program  # noqa: E402
 from moving import GROUP, MOVES, PLAN, STATUS, Moving  # noqa: E402
 from program import PROGRAM, environment, pod  # noqa: E402
@@ -338,7 +339,7 @@ class Service(unittest.IsolatedAsyncioTestCase):
                 status = await cluster.phase("waiting", "done", "stopped")
                 self.assertIn("in this hour", status["text"])
             async with serving(cluster):
-                await asyncio.sleep(8)
+                await cluster.looks(2)
                 self.assertEqual((cluster.status()["phase"], len(cluster.moves)), ("waiting", 1), cluster.status())
 
     async def test_a_group_as_a_whole(self):
@@ -560,7 +561,7 @@ class Service(unittest.IsolatedAsyncioTestCase):
                 status = await cluster.phase("waiting", "done", "stopped", "running")
                 self.assertEqual((status["phase"], cluster.moves), ("waiting", []), status)
                 self.assertIn("broken cannot be read", status["text"])
-                await asyncio.sleep(6)
+                await cluster.looks(2)
                 text = await program.text("operations", "/metrics")
                 self.assertIn('gpuledger_plans_total{result="unreadable"} 1\n', text)
                 said = [line for line in program.log if "plan cannot be read" in line and "broken" in line]
@@ -688,4 +689,4 @@ class Service(unittest.IsolatedAsyncioTestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=AtOnce(16))
