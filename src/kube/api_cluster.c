@@ -224,13 +224,50 @@ static enum outcome check_uid(struct cluster *cluster, const struct binding *bin
     return OUTCOME_CONFLICT;
 }
 
+/*
+ * A 409 to a Binding is a no only for these causes. assignPod makes one of every error that is none of
+ * the API's, so of etcd's timeouts, too, after which etcd may still carry the Binding out.
+ * Sources: kubernetes@v1.36.3:pkg/registry/core/pod/storage/storage.go assignPod and setPodNodeAndMetadata,
+ * apiserver@v0.36.3:pkg/storage/interfaces.go Preconditions.Check.
+ */
+static bool is_refusal(const char *message)
+{
+    static const char *const causes[] = {
+        "Precondition failed: ",
+        " is being deleted, cannot be assigned to a host",
+        " is already assigned to node ",
+        " has non-empty .spec.schedulingGates",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(causes); i++) {
+        if (strstr(message, causes[i]))
+            return true;
+    }
+    return false;
+}
+
+static enum outcome send_binding(struct api_cluster *api, const struct api_call *call,
+                                 GError **error)
+{
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+    enum outcome outcome = api_client_call(api->client, call, reply, &failure);
+
+    if (outcome == OUTCOME_CONFLICT && !is_refusal(failure->message)) {
+        failure->code = GPULEDGER_ERROR_UNKNOWN;
+        outcome = OUTCOME_UNKNOWN;
+    }
+    if (failure)
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return outcome;
+}
+
 static enum outcome api_bind(struct cluster *cluster, const struct binding *binding,
                              int64_t deadline_ms, GError **error)
 {
     struct api_cluster *api = (struct api_cluster *)cluster;
     g_autofree char *path = pod_path(binding->ns, binding->name, "/binding", error);
     g_autoptr(GString) body = g_string_new(NULL);
-    g_autoptr(GString) reply = g_string_new(NULL);
     struct json_writer writer;
 
     if (!path)
@@ -250,7 +287,7 @@ static enum outcome api_bind(struct cluster *cluster, const struct binding *bind
         .once = true,
         .timely = true,
     };
-    return api_client_call(api->client, &call, reply, error);
+    return send_binding(api, &call, error);
 }
 
 /* --- lists ---------------------------------------------------------------------------------- */

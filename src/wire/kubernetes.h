@@ -40,7 +40,8 @@ enum outcome {
     OUTCOME_CONFLICT,  /* 409: refused by the object's state; GET decides what that means */
     OUTCOME_NOT_FOUND, /* 404 */
     OUTCOME_REFUSED,   /* any other definite no: 400, 401, 403, 422, or 429 to the end */
-    OUTCOME_UNKNOWN,   /* timeout, 5xx, cut connection: it may or may not have happened */
+    OUTCOME_UNKNOWN,   /* timeout, 5xx, cut connection, a 409 to a Binding for no known cause: it
+                          may or may not have happened */
 };
 #define OUTCOME_N (OUTCOME_UNKNOWN + 1)
 extern const char *const outcome_names[OUTCOME_N];

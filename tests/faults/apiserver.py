@@ -7,13 +7,15 @@ a test may look at and change the objects between two awaits.
 
 Faults: `server.faults` is a list of Fault; each request takes the first one that fits. `server.hook`
 is awaited as hook(stage, request) with a Binding's stages "received", "applied", "replied"; when it
-returns "drop", the connection is closed and nothing more is done. `server.evicted` is called with the key
+returns "drop", the connection is closed and nothing more is done. A fault's act "open" is a 409 for a
+raw error of etcd: the request is kept in `server.open`, and `server.finish` carries it out. `server.evicted` is called with the key
 of each pod that is evicted (a fault's sort "evict", "try to evict" for dryRun).
 """
 
 import asyncio
 import base64
 import collections
+import contextlib
 import copy
 import dataclasses
 import json
@@ -33,7 +35,7 @@ class Fault:
     resource, as in "patch pods". `page`: only with a continue token. `after`: changes of a watch."""
 
     sort: str
-    act: str  # status, refuse, cut, lost, done-cut, done-status, slow, error, repeat, end
+    act: str  # status, refuse, cut, lost, done-cut, done-status, slow, error, repeat, end, open
     status: int = 500
     reason: str = "InternalError"
     retry_after: int = 0
@@ -94,6 +96,7 @@ class ApiServer:
         self.faults, self.struck = [], []
         self.sent = collections.deque(maxlen=1000)
         self.lists = 0
+        self.open = []  # requests that were answered as if etcd had not
         self.hook = None
         self.grants = []  # called with each pod that was bound
         self.evicted = None
@@ -252,6 +255,10 @@ class ApiServer:
             await asyncio.sleep(fault.seconds)
         if act == "status":
             raise Refusal(fault.status, fault.reason, "said so", fault.retry_after)
+        if act == "open":
+            self.open.append(request)
+            raise Refusal(409, "Conflict", f'Operation cannot be fulfilled on pods/binding "{request.name}": '
+                                           "etcdserver: request timed out")
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.tokens:
             raise Refusal(401, "Unauthorized")
@@ -311,14 +318,23 @@ class ApiServer:
             self.delete(request.resource, key)
         return 200, objects.get(key, {})
 
+    def finish(self, request):
+        """Etcd carries out what was answered long ago, unless something else came first."""
+        with contextlib.suppress(Refusal):
+            self._carry_out(request)
+
     def _bind(self, request):
         key = (request.namespace, request.name)
         pod, meta = self.objects["pods"].get(key), request.body["metadata"]
         if pod is None:
             raise Refusal(404, "NotFound", "pods not found")
-        if (meta.get("uid") not in (None, pod["metadata"]["uid"]) or pod["spec"].get("nodeName")
-                or pod["metadata"].get("deletionTimestamp")):
-            raise Refusal(409, "Conflict", "Operation cannot be fulfilled on pods/binding")
+        if meta.get("uid") not in (None, pod["metadata"]["uid"]):
+            raise Refusal(409, "Conflict", "Precondition failed: UID in precondition")
+        if pod["metadata"].get("deletionTimestamp"):
+            raise Refusal(409, "Conflict", f"pod {request.name} is being deleted, cannot be assigned to a host")
+        if pod["spec"].get("nodeName"):
+            raise Refusal(409, "Conflict",
+                          f'pod {request.name} is already assigned to node "{pod["spec"]["nodeName"]}"')
 
         def bind(obj):
             obj["spec"]["nodeName"] = request.body["target"]["name"]

@@ -31,6 +31,7 @@ static const struct fault faults[] = {
     {"watch: ERROR 429", ACT_ERROR, WAY_WATCH, 1, 429, 0, "TooManyRequests"},
     {"watch falls silent", ACT_SILENCE, WAY_WATCH, 2},
     {"watch ends", ACT_END, WAY_WATCH, 5},
+    {"409 for etcd's timeout", ACT_OPEN, WAY_WRITE, 4, 409, 0, "Conflict"},
 };
 static const struct fault no_fault = {"none", ACT_NONE};
 

@@ -14,6 +14,7 @@ enum act {
     ACT_STATUS,    /* refused by the server, or something before it: nothing is done */
     ACT_SLOW,      /* arrives after a while */
     ACT_LATE,      /* given up by us, carried out later */
+    ACT_OPEN,      /* refused; a Binding is carried out later */
     ACT_DONE_500,  /* done, and answered as if not */
     ACT_DONE_CUT,  /* done, the reply is lost */
     ACT_DONE_LOST, /* done, and no reply ever */

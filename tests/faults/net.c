@@ -129,6 +129,11 @@ static void check_repeated(const struct easy *easy)
           pod ? pod->uid : "", card, pod ? pod->late_card : 0);
 }
 
+static bool is_binding(const struct server_request *request)
+{
+    return strcmp(request->method, "POST") == 0 && strstr(request->url, "/binding") != NULL;
+}
+
 static CURLcode wait_in_vain(int64_t until_us)
 {
     sim_sleep(until_us - sim_now_us());
@@ -160,7 +165,9 @@ static CURLcode exchange(struct easy *easy, const struct fault *fault, struct se
         return wait_in_vain(until_us);
     }
     travel(easy, lag_us);
-    if (fault->act == ACT_STATUS) {
+    if (fault->act == ACT_OPEN && is_binding(&request))
+        leave_behind(easy, chance_below(140 * S));
+    if (fault->act == ACT_STATUS || fault->act == ACT_OPEN) {
         easy_refuse(reply, fault);
         easy->retry_after_s = fault->retry_after_s;
     } else {

@@ -381,7 +381,7 @@ static void bind(struct played_pod *pod, const cJSON *binding, struct server_rep
         server_refuse(reply, 404, "NotFound", "pods not found");
     } else if (!g_str_equal(text_at(binding, "metadata", "uid"), pod->uid) || pod->node >= 0 ||
                pod->terminating) {
-        server_refuse(reply, 409, "Conflict", "Operation cannot be fulfilled on pods/binding");
+        server_refuse(reply, 409, "Conflict", "pod p is already assigned to node \"n\"");
     } else {
         const struct played_node *to = &played.nodes[node[1] - '0'];
         HOLDS(!pod->elsewhere && !pod->scheduler && to->version > 0 && !to->closed,

@@ -322,7 +322,7 @@ static void bind(struct pod *pod, const cJSON *binding, struct server_reply *rep
     if (!pod->exists) {
         server_refuse(reply, 404, "NotFound", "pods not found");
     } else if (strcmp(uid, pod->uid) != 0 || pod->node >= 0 || pod->terminating) {
-        server_refuse(reply, 409, "Conflict", "Operation cannot be fulfilled on pods/binding");
+        server_refuse(reply, 409, "Conflict", "pod p is already assigned to node \"n\"");
     } else {
         bool was_seen = is_seen(pod);
         pod->node = node[1] - '0';

@@ -30,6 +30,8 @@ BUSY = {"status": 429, "reason": "TooManyRequests"}
 # What goes wrong with a bind; True: the first call may fail, kube-scheduler's next one does not.
 BINDS = {
     "409": ([Fault("bind", "status", 409, "Conflict")], True),
+    "409, etcd timed out": ([Fault("bind", "open", times=2)], False),
+    "409, etcd timed out, GET fails": ([Fault("bind", "open"), Fault("get", "status", times=2)], False),
     "403": ([Fault("bind", "status", 403, "Forbidden")], True),
     "429": ([Fault("bind", "status", **BUSY)], False),
     "429 with Retry-After": ([Fault("bind", "status", retry_after=1, **BUSY)], False),
@@ -250,6 +252,24 @@ async def late_binding_test():
             await second.settle()
             require(obj["spec"].get("nodeName") == "n0", "the late Binding was carried out")
             cluster.check()
+
+
+async def open_conflict_test():
+    """The API server answers each Binding with the 409 that it makes of etcd's timeouts, and etcd carries the first
+    one out in the end: its card is nobody else's meanwhile."""
+    async with cluster_of((1, 16)) as cluster, running(cluster, "--bind-timeout=2s") as program:
+        obj, other = cluster.create("a", 16), cluster.create("b", 16)
+        cluster.api.faults = [Fault("bind", "open", times=1000)]
+        require(await program.filter(obj) == ["n0"], "there is room")
+        error = await program.bind(obj, "n0")
+        require("it is not known whether the pod was bound" in error, f"bind: {error}")
+        cluster.api.faults = []
+        require(await program.filter(other) == [], "its place is kept")
+        require(await program.bind(other, "n0") != "", "and given to nobody")
+        cluster.api.finish(cluster.api.open[0])
+        await program.settle()
+        require(obj["spec"].get("nodeName") == "n0", "the first Binding was carried out")
+        cluster.check()
 
 
 async def half_group_test():
@@ -524,6 +544,7 @@ def tests():
     for title, faults in LEASES.items():
         yield f"Lease: {title}", lease_test(faults)
     yield "Lease: a Binding that comes after a crash", late_binding_test()
+    yield "bind: etcd carries out what was answered with 409", open_conflict_test()
     yield "Lease: a group that is half when its leader is killed", half_group_test()
     yield "watch: compaction", compaction_test()
     yield "the API server restarts", restart_test()

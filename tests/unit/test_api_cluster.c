@@ -151,6 +151,49 @@ START_TEST(a_list_can_be_stopped)
 }
 END_TEST
 
+/* --- Bindings ------------------------------------------------------------------------------- */
+
+#define CONFLICT(cause)                                                                            \
+    "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\",\"message\":\"Operation cannot be " \
+    "fulfilled on pods/binding \\\"p\\\": " cause "\"}"
+static const struct {
+    const char *body;
+    enum outcome outcome;
+} conflicts[] = {
+    {CONFLICT("pod p is being deleted, cannot be assigned to a host"), OUTCOME_CONFLICT},
+    {CONFLICT("pod p is already assigned to node \\\"n2\\\""), OUTCOME_CONFLICT},
+    {CONFLICT("pod p has non-empty .spec.schedulingGates"), OUTCOME_CONFLICT},
+    {CONFLICT(
+         "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/p, ResourceVersion: 0, "
+         "AdditionalErrorMsg: Precondition failed: UID in precondition: u1, UID in object meta: "
+         "u2"),
+     OUTCOME_CONFLICT},
+    {CONFLICT("etcdserver: request timed out"), OUTCOME_UNKNOWN},
+    {CONFLICT("etcdserver: leader changed"), OUTCOME_UNKNOWN},
+    {CONFLICT("context deadline exceeded"), OUTCOME_UNKNOWN},
+    {CONFLICT("rpc error: code = Unavailable desc = transport is closing"), OUTCOME_UNKNOWN},
+    {"<html>Conflict</html>", OUTCOME_UNKNOWN},
+    {"", OUTCOME_UNKNOWN},
+};
+
+START_TEST(a_conflict_is_a_no_only_for_known_causes)
+{
+    const struct binding binding = {.ns = "ns", .name = "p", .uid = "u1", .node = "n1"};
+    g_autoptr(GError) error = NULL;
+
+    api_cluster_set_version(cluster, "v1.36.3");
+    script(&(struct fake_reply){.match = "POST /api/v1/namespaces/ns/pods/p/binding",
+                                .status = 409,
+                                .chunks = {conflicts[_i].body}});
+    ck_assert_int_eq(cluster->ops->bind(cluster, &binding, clock_ms() + PATIENT_MS, &error),
+                     conflicts[_i].outcome);
+    ck_assert(g_error_matches(error, GPULEDGER_ERROR,
+                              conflicts[_i].outcome == OUTCOME_UNKNOWN ? GPULEDGER_ERROR_UNKNOWN
+                                                                       : GPULEDGER_ERROR_CONFLICT));
+    ck_assert_uint_eq(fake_server_count(server), 1); /* which repeats it is for bind to say */
+}
+END_TEST
+
 /* --- annotations ---------------------------------------------------------------------------- */
 
 static const struct pod_annotation annotation = {
@@ -237,6 +280,8 @@ int main(void)
     tcase_add_loop_test(tests, a_list_that_fails_is_not_ended, 0, G_N_ELEMENTS(failures));
     tcase_add_test(tests, without_the_right_to_read_configmaps_there_are_none);
     tcase_add_test(tests, a_list_can_be_stopped);
+    tcase_add_loop_test(tests, a_conflict_is_a_no_only_for_known_causes, 0,
+                        G_N_ELEMENTS(conflicts));
     tcase_add_test(tests, an_annotation_is_a_merge_patch);
     tcase_add_loop_test(tests, a_pod_that_is_gone_is_not_annotated, 0, G_N_ELEMENTS(refusals));
     tcase_add_test(tests, a_node_is_changed_on_a_condition);
