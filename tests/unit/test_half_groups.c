@@ -2,17 +2,20 @@
 /* Who ends groups that stay half, and how fast: against an API server that grants every eviction. */
 #include "maintain/half_groups.h"
 
-#include "scripted_api.h"
+#include "evicting_api.h"
 #include "suite.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #define MEMBERS (HALF_GROUPS_MINUTE_MAX + 10) /* that are bound; one more waits */
+#define LOOK_MS 2000
+#define MINUTE_LOOKS (60000 / LOOK_MS)
 
 static struct store *cluster;
-static GPtrArray *texts; /* of the script */
-static int n_ending;     /* members that another replica has evicted */
+static int n_members;
+static int n_ending;  /* members that another replica has evicted */
+static int n_foreign; /* members that somebody else has bound, without their group */
+static int n_needed;  /* 0: one more than are bound */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
 
@@ -35,38 +38,35 @@ static const struct leadership_ops ops = {.term = term};
 
 /* --- a group -------------------------------------------------------------------------------------- */
 
-static const char *keep(char *text)
-{
-    g_ptr_array_add(texts, text);
-    return text;
-}
+#define HELD                                                                                       \
+    "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_POD\":\"1\","                           \
+    "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\""
 
 static void put_pod(int i, bool bound)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct pod_view view;
-    const char *text = keep(g_strdup_printf(
-        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"g-%d\",\"uid\":\"uid-%d\",%"
-        "s\"annotations\":{"
-        "\"gang.scheduling.koordinator.sh/name\":\"g\","
-        "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
-        "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s}},"
-        "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
-        "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-        i, i, i < n_ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "", MEMBERS + 1,
-        bound ? ",\"gpuledger.io/gang\":\"ml/g\",\"ALIYUN_COM_GPU_MEM_IDX\":\"0\","
-                "\"ALIYUN_COM_GPU_MEM_POD\":\"1\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\""
-              : "",
-        bound ? "\"nodeName\":\"n\"," : "", bound ? "Running" : "Pending"));
+    const char *text = keep(
+        g_strdup_printf("{\"metadata\":{\"namespace\":\"ml\",\"name\":\"g-%d\",\"uid\":\"uid-%d\",%"
+                        "s\"annotations\":{"
+                        "\"gang.scheduling.koordinator.sh/name\":\"g\","
+                        "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
+                        "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s}},"
+                        "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
+                        "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+                        i, i, i < n_ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "",
+                        n_needed ? n_needed : n_members + 1,
+                        !bound           ? ""
+                        : i >= n_foreign ? ",\"gpuledger.io/gang\":\"ml/g\"," HELD
+                                         : "," HELD,
+                        bound ? "\"nodeName\":\"n\"," : "", bound ? "Running" : "Pending"));
     const cJSON *object = json_parse(arena, text, strlen(text), NULL);
 
     ck_assert(object && pod_view_decode(arena, object, &view, NULL));
     store_apply_pod(cluster, &view);
     if (bound)
-        script(&(struct fake_reply){
-            .match = keep(g_strdup_printf("GET /api/v1/namespaces/ml/pods/g-%d ", i)),
-            .times = FAKE_ALWAYS,
-            .chunks = {text}});
+        answer(keep(g_strdup_printf("GET /api/v1/namespaces/ml/pods/g-%d ", i)), FAKE_ALWAYS, 200,
+               text);
 }
 
 static void list(enum feed feed)
@@ -77,42 +77,41 @@ static void list(enum feed feed)
     store_list_begin(cluster, feed);
     if (feed == FEED_NODES)
         store_apply_node(cluster, &(struct node_view){.name = "n", .capacity = {capacity, 2}});
-    for (int i = 0; feed == FEED_PODS && i <= MEMBERS; i++)
-        put_pod(i, i < MEMBERS);
+    for (int i = 0; feed == FEED_PODS && i <= n_members; i++)
+        put_pod(i, i < n_members);
     store_list_end(cluster, feed);
 }
 
-static void setup(void)
+/* It is half from now on, as housekeeping finds. What a test says of its pods and of evictions goes before. */
+static void fill(int members)
 {
-    api_begin();
-    texts = g_ptr_array_new_with_free_func(g_free);
+    n_members = members;
     cluster = store_new(
         &(struct store_options){.policy = &policies[0], .gangs = true, .gang_strict = true});
     for (int feed = 0; feed < FEED_N; feed++)
         list((enum feed)feed);
-    store_end_waits(cluster); /* as housekeeping does: it is half from now on */
-    script(&(struct fake_reply){
-        .match = "/eviction", .status = 201, .times = FAKE_ALWAYS, .chunks = {"{}"}});
-    script(&(struct fake_reply){
-        .match = "/events", .status = 201, .times = FAKE_ALWAYS, .chunks = {"{}"}});
+    clock_skip_ms(1000); /* its deadline */
+    store_end_waits(cluster);
+    accept_evictions(FAKE_ALWAYS);
+    answer("/events ", FAKE_ALWAYS, 201, NULL);
+}
+
+static void setup_empty(void)
+{
+    evicting_begin();
+    n_ending = n_foreign = n_needed = 0;
+}
+
+static void setup(void)
+{
+    setup_empty();
+    fill(MEMBERS);
 }
 
 static void teardown(void)
 {
     store_free(cluster);
-    api_end();
-    g_ptr_array_unref(texts);
-}
-
-static unsigned count(bool tried)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < fake_server_count(server); i++) {
-        g_autofree char *request = fake_server_request(server, i);
-        n += strstr(request, "/eviction ") != NULL && (strstr(request, "dryRun") != NULL) == tried;
-    }
-    return n;
+    evicting_end();
 }
 
 /* --- tests ---------------------------------------------------------------------------------------- */
@@ -125,7 +124,17 @@ static struct half_groups *start(struct leadership *leadership, int64_t minute_m
         NULL);
 
     ck_assert(half);
+    clock_await_waiting(1);
     return half;
+}
+
+/* It looks so often. */
+static void pass(int looks)
+{
+    for (int i = 0; i < looks; i++) {
+        clock_skip_ms(LOOK_MS);
+        clock_await_waiting(1);
+    }
 }
 
 /* Whoever served before may have evicted as many as may be a moment ago. (tests/killed counts them.) */
@@ -134,9 +143,9 @@ START_TEST(who_begins_to_serve_asks_nothing_for_a_minute)
     struct replica replica = {.base = {&ops}, .serves_from = 0, .until = G_MAXUINT};
     struct half_groups *half = start(&replica.base, 0);
 
-    while (atomic_load(&replica.asked) < 2)
-        g_usleep(10000);
+    pass(MINUTE_LOOKS);
     half_groups_free(half);
+    ck_assert_uint_ge(atomic_load(&replica.asked), 2);
     ck_assert_uint_eq(fake_server_count(server), 0);
 }
 END_TEST
@@ -146,15 +155,17 @@ START_TEST(who_stands_by_asks_nothing)
     struct replica replica = {.base = {&ops}, .serves_from = 3, .until = G_MAXUINT};
     struct half_groups *half = start(&replica.base, -1);
 
-    expect_requests(1);
+    pass(3);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    pass(1);
+    ck_assert_uint_gt(fake_server_count(server), 0);
     ck_assert_uint_ge(atomic_load(&replica.asked), 4);
     half_groups_free(half);
 
     const unsigned before = fake_server_count(server);
     replica = (struct replica){.base = {&ops}, .serves_from = G_MAXUINT};
     half = start(&replica.base, -1);
-    while (atomic_load(&replica.asked) < 2)
-        g_usleep(10000);
+    pass(2);
     half_groups_free(half);
     ck_assert_uint_eq(fake_server_count(server), before);
 }
@@ -166,17 +177,17 @@ START_TEST(who_serves_no_more_ends_nobody_else)
     struct replica replica = {.base = {&ops}, .serves_from = 0, .until = 1 + 5};
     struct half_groups *half = start(&replica.base, -1);
 
-    while (atomic_load(&replica.asked) < 8)
-        g_usleep(10000);
+    pass(3);
     half_groups_free(half);
-    ck_assert_uint_eq(count(false), 5);
+    ck_assert_uint_eq(count_evictions(), 5);
 }
 END_TEST
 
 static void setup_with_ending(void)
 {
+    setup_empty();
     n_ending = 3;
-    setup();
+    fill(MEMBERS);
 }
 
 /* The other replica was killed, or had no answer. */
@@ -185,14 +196,159 @@ START_TEST(who_ends_already_is_not_evicted_again)
     struct half_groups *half = start(NULL, -1);
 
     /* Each is read; who does not end is tried, evicted, and has an Event. */
-    expect_requests(MEMBERS + 3 * (MEMBERS - (unsigned)n_ending));
+    pass(1);
+    ck_assert_uint_eq(fake_server_count(server), MEMBERS + 3 * (MEMBERS - (unsigned)n_ending));
     half_groups_free(half);
     for (unsigned i = 0; i < fake_server_count(server); i++) {
         g_autofree char *request = fake_server_request(server, i);
         ck_assert(!strstr(request, "/pods/g-0/eviction ") &&
                   !strstr(request, "/pods/g-2/eviction "));
     }
-    ck_assert_uint_eq(count(false), MEMBERS - (unsigned)n_ending);
+    ck_assert_uint_eq(count_evictions(), MEMBERS - (unsigned)n_ending);
+}
+END_TEST
+
+/* --- how fast --------------------------------------------------------------------------------------- */
+
+/* Within any minute; the first is over before the first of them. */
+START_TEST(so_many_end_within_a_minute)
+{
+    struct half_groups *half = start(NULL, 0);
+
+    pass(MINUTE_LOOKS);
+    ck_assert_uint_eq(count_requests(NULL, NULL), 0);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), HALF_GROUPS_MINUTE_MAX);
+    pass(MINUTE_LOOKS - 1);
+    ck_assert_uint_eq(count_evictions(), HALF_GROUPS_MINUTE_MAX);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), MEMBERS);
+    pass(2 * MINUTE_LOOKS); /* they take their time to end */
+    ck_assert_uint_eq(count_evictions(), MEMBERS);
+    half_groups_free(half);
+}
+END_TEST
+
+/* Whether it was carried out nobody knows. */
+START_TEST(an_eviction_that_has_failed_counts_in_the_minute)
+{
+    setup_empty();
+    answer("/eviction ", MEMBERS, 201, NULL); /* the tries */
+    answer("/eviction ", HALF_GROUPS_MINUTE_MAX - 1, 201, NULL);
+    answer("/eviction ", 4, 500, NULL); /* one, which is sent four times */
+    fill(MEMBERS);
+    struct half_groups *half = start(NULL, 0);
+    pass(MINUTE_LOOKS + 1);
+    ck_assert_uint_eq(count_evictions(), HALF_GROUPS_MINUTE_MAX + 3);
+    pass(MINUTE_LOOKS - 1);
+    ck_assert_uint_eq(count_evictions(), HALF_GROUPS_MINUTE_MAX + 3);
+    pass(2);
+    ck_assert_uint_eq(count_evictions(), MEMBERS + 4);
+    half_groups_free(half);
+}
+END_TEST
+
+/* --- whom ------------------------------------------------------------------------------------------- */
+
+/* How the API server has "g-1" of three, and what it says of its eviction. Its group ends whole or not at all. */
+static const struct {
+    struct api_pod pod;
+    int read, tried, evicted;
+    const char *text; /* of what it says */
+    unsigned ends;    /* of all three */
+} members[] = {
+    {{.name = "g-1"}, 200, 201, 201, NULL, 3},
+    /* Docs name no opt-out of other programs, and none is asked for; nor who would make it again. */
+    {{.name = "g-1", .annotations = "{\"karpenter.sh/do-not-disrupt\":\"true\"}"},
+     200,
+     201,
+     201,
+     NULL,
+     3},
+    {{.name = "g-1", .owner = "d1", .kind = "DaemonSet"}, 200, 201, 201, NULL, 3},
+    {{.name = "g-1", .owner = "j1", .kind = "Job"}, 200, 201, 201, NULL, 3},
+    /* Only kubelet ends it. */
+    {{.name = "g-1", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"},
+     200,
+     201,
+     201,
+     NULL,
+     0},
+    {{.name = "g-1"}, 403, 201, 201, NULL, 0},
+    {{.name = "g-1"}, 200, 403, 201, NULL, 0},
+    {{.name = "g-1"}, 200, 429, 201, SAYS_BUDGET, 0},
+    {{.name = "g-1"}, 200, 500, 201, SAYS_BUDGETS, 0},
+    /* It has gone, or is about to: the others end. */
+    {{.name = "g-1"}, 404, 201, 201, NULL, 2},
+    {{.name = "g-1", .uid = "another"}, 200, 201, 201, NULL, 2},
+    {{.name = "g-1", .phase = "Failed"}, 200, 201, 201, NULL, 2},
+    {{.name = "g-1", .phase = "Succeeded"}, 200, 201, 201, NULL, 2},
+    {{.name = "g-1", .deleted = true}, 200, 201, 201, NULL, 2},
+};
+
+START_TEST(all_of_them_end_or_none)
+{
+    struct api_pod pod = members[_i].pod;
+    setup_empty();
+    pod.uid = pod.uid ? pod.uid : "uid-1";
+    answer("GET /api/v1/namespaces/ml/pods/g-1 ", FAKE_ALWAYS, members[_i].read, pod_text(pod));
+    answer("g-1/eviction ", members[_i].tried >= 429 ? FAKE_ALWAYS : 1, members[_i].tried,
+           members[_i].text);
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), members[_i].ends);
+    ck_assert_uint_eq(count_requests("/events ", "\"reason\":\"GPUPodMoved\""), members[_i].ends);
+    half_groups_free(half);
+}
+END_TEST
+
+/* All are tried once more at each look. */
+START_TEST(a_budget_is_waited_for)
+{
+    setup_empty();
+    answer("g-1/eviction ", 8, 429, SAYS_BUDGET); /* two looks: each tries four times */
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(2);
+    ck_assert_uint_eq(count_evictions(), 0);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), 3);
+    half_groups_free(half);
+}
+END_TEST
+
+START_TEST(where_one_is_refused_after_all_the_others_wait)
+{
+    setup_empty();
+    answer("/eviction ", 3, 201, NULL); /* the tries */
+    answer("/eviction ", 1, 201, NULL); /* the first */
+    answer("/eviction ", 1, 403, NULL); /* the second */
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), 2);
+    ck_assert_uint_eq(count_requests("/events ", NULL), 1);
+    pass(1); /* the first is not evicted again */
+    ck_assert_uint_eq(count_evictions(), 4);
+    ck_assert_uint_eq(count_requests("/events ", NULL), 3);
+    pass(3);
+    ck_assert_uint_eq(count_evictions(), 4);
+    half_groups_free(half);
+}
+END_TEST
+
+/* Groups that are not this program's own work, and those that are whole, go on. */
+START_TEST(others_groups_and_whole_ones_go_on)
+{
+    setup_empty();
+    n_foreign = _i == 0 ? 1 : 0;
+    n_needed = _i == 1 ? 3 : 0;
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(2);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    half_groups_free(half);
 }
 END_TEST
 
@@ -211,5 +367,17 @@ int main(void)
     suite_add_tcase(suite, going);
     tcase_add_checked_fixture(going, setup_with_ending, teardown);
     tcase_add_test(going, who_ends_already_is_not_evicted_again);
+
+    TCase *fast = tcase_create("fast"), *whom = tcase_create("whom");
+    suite_add_tcase(suite, fast);
+    tcase_add_checked_fixture(fast, setup, teardown);
+    tcase_add_test(fast, so_many_end_within_a_minute);
+    suite_add_tcase(suite, whom);
+    tcase_add_checked_fixture(whom, NULL, teardown);
+    tcase_add_test(whom, an_eviction_that_has_failed_counts_in_the_minute);
+    tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
+    tcase_add_test(whom, a_budget_is_waited_for);
+    tcase_add_test(whom, where_one_is_refused_after_all_the_others_wait);
+    tcase_add_loop_test(whom, others_groups_and_whole_ones_go_on, 0, 2);
     return suite_run(suite);
 }
