@@ -21,6 +21,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import secrets
 import shutil
 import signal
@@ -55,15 +56,21 @@ def binaries(version):
 
 
 def free_ports(count):
-    """Ports of loopback that nothing listens on at this moment."""
-    sockets = []
+    """Ports of loopback that nothing listens on at this moment, and that the kernel gives to no connection
+    before the caller's program listens there."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = {}
     try:
-        for _ in range(count):
-            sockets.append(socket.socket())
-            sockets[-1].bind(("127.0.0.1", 0))
-        return [bound.getsockname()[1] for bound in sockets]
+        while len(found) < count:
+            bound, port = socket.socket(), random.SystemRandom().randrange(min(10000, first - 1000), first)
+            try:
+                bound.bind(("127.0.0.1", port))
+                found.setdefault(port, bound)
+            except OSError:
+                bound.close()
+        return list(found)
     finally:
-        for bound in sockets:
+        for bound in found.values():
             bound.close()
 
 

@@ -67,7 +67,7 @@ class WatchError(Exception):
         super().__init__(f"watch: {self.code} {self.reason}: {status.get('message')}")
 
 
-def wait_for(predicate, timeout=30, interval=0.05, what="condition", ignore=()):
+def wait_for(predicate, timeout=120, interval=0.05, what="condition", ignore=()):
     """Call `predicate` until its result is true; return that result or raise TimeoutError.
 
     Exceptions of the classes in `ignore` count as false, for example ApiError while a new role

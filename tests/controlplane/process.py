@@ -76,7 +76,9 @@ class Process:
         self.pid_file.write_text(f"{self._child.pid} {_start_time(self._child.pid) or 0}\n")
 
     def stop(self, how=signal.SIGTERM, timeout=STOP_TIMEOUT_S):
-        """Signal the process and wait for its end; SIGKILL once `timeout` seconds have passed."""
+        """Signal the process and wait for its end; SIGKILL once `timeout` seconds have passed. Returns its
+        exit status as subprocess has it; None for one that another Python has started, or nobody."""
+        status = None
         pid = self.pid()
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -88,9 +90,10 @@ class Process:
                     os.kill(pid, signal.SIGKILL)
                 wait_for(lambda: self.pid() is None, 10, 0.02, f'end of "{self.name}"')
         if self._child is not None:
-            self._child.wait()
+            status = self._child.wait()
             self._child = None
         self.pid_file.unlink(missing_ok=True)
+        return status
 
     def await_ready(self, probe, timeout=START_TIMEOUT_S):
         """Wait until `probe` is true; ControlPlaneError with the log's tail when it never is."""

@@ -119,7 +119,7 @@ class Manager:
         path.write_text(yaml.safe_dump_all(objects))
         # Too large for the annotation that a plain apply keeps.
         self.world.plane.kubectl("apply", "--server-side", "-f", path)
-        wait_for(lambda: self.world.client.request("GET", f"{API}/workloads"), 60, 0.2, "Kueue's CRDs are served",
+        wait_for(lambda: self.world.client.request("GET", f"{API}/workloads"), 120, 0.2, "Kueue's CRDs are served",
                  (ApiError,))
 
     def _mount(self):

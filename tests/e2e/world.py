@@ -13,6 +13,7 @@ scheduler runs with the configuration shipped there, only that its URL names the
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -41,6 +42,7 @@ SEVERAL_CONTAINERS = "The node's GPU share plugin cannot serve several GPU conta
 INIT_CONTAINER = "The node's GPU share plugin cannot serve GPU memory in an init container"
 
 NUDGE_S = 3
+PATIENCE_S = 120  # for what must come, however much else the machine does
 
 SEED = int(os.environ.get("E2E_SEED", "1"))
 
@@ -71,6 +73,7 @@ class World:
         self.audit = self.fleet = None
         self._played = played
         self._stack = contextlib.ExitStack()
+        self._numbers = itertools.count()
         self._fleet_options = {"seed": SEED, **(fleet or {})}
         self._apiserver_args = list(apiserver_args)
 
@@ -102,7 +105,7 @@ class World:
 
     # Programs
 
-    def kustomize(self, folder, dry_run=False):
+    def kustomize(self, folder):
         """Apply a kustomization of manifests/ for real; returns kubectl's CompletedProcess."""
         kubectl = binaries("current") / "kubectl"
         rendered = self.folder / "rendered.yaml"
@@ -110,8 +113,7 @@ class World:
             [kubectl, "kustomize", MANIFESTS / folder], stdout=subprocess.PIPE, check=True
         )
         rendered.write_bytes(answer.stdout)
-        dry = ["--dry-run=server"] if dry_run else []
-        return self.plane.kubectl("apply", *dry, "-f", rendered)
+        return self.plane.kubectl("apply", "-f", rendered)
 
     def kubeconfig(self, account=ACCOUNT, namespace=SYSTEM):
         """A kubeconfig with a fresh token of a service account, in a file as a pod has it."""
@@ -173,7 +175,8 @@ class World:
             self.extender.await_ready(self.ready)
 
     def extender_stop(self, how=signal.SIGTERM):
-        self.extender.stop(how)
+        """Its exit status."""
+        return self.extender.stop(how, PATIENCE_S)
 
     def ready(self):
         try:
@@ -253,7 +256,7 @@ class World:
 
     # Waiting and looking
 
-    def await_running(self, names, timeout=60, nudge=False):
+    def await_running(self, names, timeout=PATIENCE_S, nudge=False):
         """`nudge`: remind kube-scheduler of its waiting pods, where that is not what is tested."""
         names = list(names)
         self._wait(
@@ -263,7 +266,7 @@ class World:
             f"{len(names)} pods running",
         )
 
-    def await_starts(self, pods, timeout=120):
+    def await_starts(self, pods, timeout=PATIENCE_S):
         """Wait until the nodes have admitted that many pods; reminds kube-scheduler of the rest."""
         hardware = self.fleet.hardware
         self._wait(
@@ -293,7 +296,7 @@ class World:
         labels = {"e2e/nudge": str(time.monotonic_ns())}
         self.client.patch("Node", node, {"metadata": {"labels": labels}})
 
-    def await_gone(self, names, timeout=60):
+    def await_gone(self, names, timeout=PATIENCE_S):
         names = list(names)
         wait_for(
             lambda: not any(self.fleet.phase(name) for name in names), timeout, what="pods gone"
@@ -304,8 +307,10 @@ class World:
         found = holding(self.client.get("Pod", name))
         return (found.node, found.card) if found else None
 
-    def refusal(self, name, text, timeout=30):
-        """The message of the pod's condition PodScheduled, once it holds `text`; else what it is."""
+    def refusal(self, name, text, timeout=PATIENCE_S):
+        """The message of the pod's condition PodScheduled, once it holds `text`, or one of several; else what
+        it is."""
+        texts = (text,) if isinstance(text, str) else text
 
         def message():
             pod = self.client.get("Pod", name)
@@ -315,8 +320,29 @@ class World:
             return ""
 
         with contextlib.suppress(TimeoutError):
-            wait_for(lambda: text in message(), timeout, 0.1)
+            wait_for(lambda: any(each in message() for each in texts), timeout, 0.1)
         return message()
+
+    def await_filter(self, pod, node, text=None):
+        """Wait until the extender, asked without effect, refuses the node to such a pod with that text, or takes
+        it (None): then it knows of what was written just before. kube-scheduler may be faster than a watch."""
+        client = Client(f"http://127.0.0.1:{self.port}", timeout=30)
+        body = {"Pod": pod, "NodeNames": [node]}
+
+        def answer():
+            said = client.request("POST", "/scheduler/filter-dryrun", body)
+            reasons = {**(said.get("FailedNodes") or {}), **(said.get("FailedAndUnresolvableNodes") or {})}
+            return text in reasons.get(node, "") if text else node in (said["NodeNames"] or ())
+
+        with contextlib.closing(client):
+            wait_for(answer, what=f'"{text}" of {node}')
+
+    def await_pods_known(self):
+        """Wait until the extender has seen every change of a pod that was made until now."""
+        name = f"seen-{next(self._numbers)}"
+        self.client.create(pod_object(name, {RESOURCE: 1}, scheduler="nobody"))
+        wait_for(lambda: any(pod["name"] == name for pod in self.ops("/api/v1/waiting")["pods"]), what=f"{name} is known")
+        self.client.delete("Pod", name)
 
     def events_of(self, name, reason):
         return [text for why, pod, text in self.client.events() if pod == name and why == reason]
@@ -382,7 +408,7 @@ class World:
 
     # Verdicts
 
-    def verify(self, what="", timeout=15, without_card=()):
+    def verify(self, what="", timeout=PATIENCE_S, without_card=()):
         """Every rule that must hold whatever happened; call it when nothing moves any more.
 
         `without_card`: pods that the plugin was right to give nothing.
@@ -468,14 +494,15 @@ class World:
             "\n".join(wrong),
         )
 
-    def quiet(self, seconds):
-        """How often pods change while nothing happens: retries that feed themselves show here."""
-        before = {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in self._pods()}
-        time.sleep(seconds)
-        return sum(
-            before.get(pod["metadata"]["uid"]) != pod["metadata"]["resourceVersion"]
-            for pod in self._pods()
-        )
+    def await_quiet(self, seconds):
+        """Wait until no pod has changed for so long. Retries that feed themselves never let that come."""
 
-    def _pods(self):
-        return self.client.items("Pod")
+        def versions():
+            return {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in self.client.items("Pod")}
+
+        def quiet():
+            before = versions()
+            time.sleep(seconds)
+            return versions() == before
+
+        wait_for(quiet, what=f"{seconds} s without a change of a pod")

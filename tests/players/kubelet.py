@@ -99,6 +99,11 @@ class Kubelet:
             self._busy = True
             self.fleet.later(self.fleet.window_s, self._admit_batch)
 
+    def arrived(self):
+        """How many pods of the node it has seen that still exist."""
+        with self._lock:
+            return len(self._seen)
+
     # Admission
 
     def _admit_batch(self):
@@ -189,6 +194,7 @@ class Kubelet:
         self.report(pod, {"phase": phase})
 
     def _end_deleted(self, pod):
+        self.fleet.ending.wait()
         self.finish(pod, "Failed")
         path = resource_path("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         options = {
@@ -252,6 +258,8 @@ class Fleet:
         self.stopping = threading.Event()
         self.running = threading.Event()
         self.running.set()
+        self.ending = threading.Event()
+        self.ending.set()
         self.failures = []
         self._seed = seed
         self._kubelets = {}
@@ -281,6 +289,7 @@ class Fleet:
         self._feed.stop()
         self.stopping.set()
         self.running.set()
+        self.ending.set()
         with self._turn:
             self._turn.notify_all()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -291,6 +300,13 @@ class Fleet:
 
     def resume(self):
         self.running.set()
+
+    def hold_ends(self):
+        """Let deleted pods go on until let_end()."""
+        self.ending.clear()
+
+    def let_end(self):
+        self.ending.set()
 
     def finish(self, name, namespace="default", phase="Succeeded"):
         """End a running pod of that name by itself, as a batch job does."""

@@ -68,8 +68,8 @@ def scenario_admission(tap):
             labels={**labels(1, product="NVIDIA-A100-SXM4-40GB", memory=40960),
                     **labels(1, product="NVIDIA-A100-MIG-2g.10gb", memory=9856, resource=SMALL),
                     **labels(1, product="NVIDIA-A100-MIG-3g.20gb", memory=19968, resource=LARGE)}))
-        wait_for(lambda: world.ops("/api/v1/nodes")["nodes"], 60, 0.2)
-        wait_for(lambda: is_asked(world), 60, 0.2)
+        wait_for(lambda: world.ops("/api/v1/nodes")["nodes"])
+        wait_for(lambda: is_asked(world))
 
         tap.equal(limits(world.client.create(asking("first", "10Gi"))), {SMALL: "1"},
                   "the smallest profile that is enough")

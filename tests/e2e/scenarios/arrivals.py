@@ -37,11 +37,11 @@ def scenario_arrivals(tap):
         names = [f"p{number:02}" for number in range(PODS)]
         for name in names:
             world.pod(name, 1)
-        wait_for(lambda: len(order.names) == ROOM, 60, what=f"{ROOM} pods have a node")
+        wait_for(lambda: len(order.names) == ROOM, what=f"{ROOM} pods have a node")
         for number in range(PODS - ROOM):
             world.await_running([order.names[number]], nudge=True)
             world.fleet.finish(order.names[number])
-            wait_for(lambda: len(order.names) == number + 1 + ROOM, 120, what="the next has its place")
+            wait_for(lambda: len(order.names) == number + 1 + ROOM, what="the next has its place")
         tap.equal(sorted(order.names[:ROOM]), names[:ROOM], "the first five have room together")
         tap.equal(order.names[ROOM:], names[ROOM:], "all others follow in the order of their creation")
 

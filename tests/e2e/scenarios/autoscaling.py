@@ -54,7 +54,7 @@ def serve_claims(world):
                  "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
                                "schema": {"openAPIV3Schema": {
                                    "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
-    wait_for(lambda: world.client.request("GET", CLAIMS) is not None, 20, 0.1, "NodeClaims are served",
+    wait_for(lambda: world.client.request("GET", CLAIMS) is not None, 120, 0.1, "NodeClaims are served",
              ignore=(ApiError,))
 
 
@@ -106,7 +106,7 @@ def scenario_autoscaler_wait(tap):
         await_ready(world, names)
         world.node("n0", [5])
         world.pod("big", 8)
-        world.refusal("big", "Insufficient GPU Memory", 30)
+        world.refusal("big", "Unschedulable")
         before = uids(world, names)
 
         tell(world, "big", "TriggeredScaleUp", "pod triggered scale-up: [{g 0->1 (max: 3)}]")
@@ -120,7 +120,7 @@ def scenario_autoscaler_wait(tap):
         tap.equal(uids(world, names), before, "nobody was evicted")
 
         world.pod("late", 8)
-        world.refusal("late", "Insufficient GPU Memory", 30)
+        world.refusal("late", "Unschedulable")
         tell(world, "late", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
         answer = person.run("plan", "default/late", "--apply", "--wait-for-nodes", "80s")
         tap.equal(answer.returncode, 0, f"nobody brings nodes: {answer.stdout}{answer.stderr}")

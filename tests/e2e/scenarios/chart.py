@@ -99,7 +99,7 @@ def scenario_chart(tap):
         tap.ok(not look("poddisruptionbudget", "gpuledger"), "what it does not need is gone")
         check_seal(tap, look, keys, "after a rollback")
         # kube-apiserver may still go by the guard, whose accounts are gone.
-        wait_for(lambda: is_created(world, "after"), 30, what="the guard is gone")
+        wait_for(lambda: is_created(world, "after"), what="the guard is gone")
         world.await_running(["after"])
         world.verify()
 

@@ -9,7 +9,7 @@ from gpushare import BEHAVIOURS
 from kubeapi import ApiError
 from world import SEED, World
 
-SECONDS = 60
+SECONDS = 30
 NODES = 12
 CARDS = 4
 CARD_UNITS = 16
@@ -60,7 +60,7 @@ class Churn(threading.Thread):
 
 
 def scenario_churn(tap):
-    """A minute of churn over 48 cards with all three plugins side by side."""
+    """Half a minute of churn over 48 cards with all three plugins side by side."""
     with World(tap, fleet={"shuffled": True, "window_s": 0.1}) as world:
         for number in range(NODES):
             behaviour = sorted(BEHAVIOURS)[number % len(BEHAVIOURS)]
@@ -79,5 +79,5 @@ def scenario_churn(tap):
         tap.equal([trouble for worker in workers for trouble in worker.troubles], [], "no trouble")
         created = sum(worker.created for worker in workers)
         tap.ok(world.audit.bound > SLOTS, f"{world.audit.bound} of {created} pods were placed")
-        time.sleep(3)
+        world.await_quiet(1)
         world.verify()

@@ -99,16 +99,21 @@ def found(world):
 
 def settle(world, names, wanted):
     """What kube-scheduler has made of the pods, once that is what was foretold, or in the end."""
+    def done():
+        state = found(world)
+        return sorted(state.get(name, "?") for name in names) == sorted(wanted)
+
     with contextlib.suppress(TimeoutError):
-        wait_for(lambda: set(found(world)) >= set(names) and
-                 sorted(found(world)[name] for name in names) == sorted(wanted),
-                 PATIENCE_S, what="the pods are where they were foretold")
+        wait_for(done, PATIENCE_S, 0.1, "the pods are where they were foretold")
     state = found(world)
     return sorted(state.get(name, "?") for name in names)
 
 
 def clear(world, free):
     for pod in world.client.items("Pod"):
+        # Of one that is just gone kubelet may still ask for a card, so the next one of its size would wait.
+        if pod["spec"].get("nodeName"):
+            world.client.set_pod_phase(pod["metadata"]["name"], "Failed")
         world.client.delete("Pod", pod["metadata"]["name"])
     wait_for(lambda: not world.client.items("Pod") and places(world, wish("any", {}))[2] == free,
              PATIENCE_S, what="all pods are gone")

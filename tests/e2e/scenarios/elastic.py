@@ -112,7 +112,7 @@ def scenario_elastic(tap):
         burst = [f"burst{number}" for number in range(5)]
         for name in burst:
             add_pod(world, name, "elasticgpu.io", (20, 100))
-        world.await_running(burst, timeout=120, nudge=True)
+        world.await_running(burst, nudge=True)
         verify(world, cards_of)
         used = cores(world)
         tap.ok(max(used.values()) <= 100, "no card's compute is given twice", used)

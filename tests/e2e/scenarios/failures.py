@@ -57,7 +57,7 @@ def scenario_kill(tap):
                 tap.note(f"killed with {world.audit.bound} pods bound")
                 time.sleep(0.3)
                 world.extender_start()
-        world.await_running(burst.names, 90, nudge=True)
+        world.await_running(burst.names, nudge=True)
         tap.ok(True, f"all {PODS} pods run")
         world.verify()
 
@@ -70,12 +70,9 @@ def scenario_drain(tap):
         with Burst(world) as burst:
             for bound in (20, 60, 100):
                 burst.await_bound(bound)
-                begin = time.monotonic()
-                world.extender_stop(signal.SIGTERM)
-                seconds = time.monotonic() - begin
-                tap.ok(seconds < 15, f"ended {seconds:.1f} s after SIGTERM")
+                tap.equal(world.extender_stop(signal.SIGTERM), 0, "it ends by itself after SIGTERM")
                 world.extender_start()
-        world.await_running(burst.names, 90, nudge=True)
+        world.await_running(burst.names, nudge=True)
         tap.ok(True, f"all {PODS} pods run")
         world.verify()
         log = world.extender.log.read_text()
@@ -102,6 +99,6 @@ def scenario_apiserver(tap):
             world.plane.apiserver_start()
             world.fleet.resume()
             names += part
-            world.await_running(names, 120, nudge=True)
+            world.await_running(names, nudge=True)
             tap.ok(True, f"all {len(names)} pods run")
             world.verify(f"after {how.name}", timeout=60)

@@ -27,7 +27,7 @@ def define_pod_groups(world):
             "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
         },
     })
-    wait_for(lambda: world.client.request("GET", f"{PLUGINS}/podgroups"), 30, 0.2, "the CRD is served", (ApiError,))
+    wait_for(lambda: world.client.request("GET", f"{PLUGINS}/podgroups"), 120, 0.2, "the CRD is served", (ApiError,))
 
 
 class Groups:
@@ -73,7 +73,7 @@ def live(tap, world, native):
     tap.equal((bound(world, names), holds(world, "g")), ([], 0), "nobody is bound, and nobody holds a card")
     world.delete("single")
     world.await_gone(["single"])
-    world.await_running(names, 90)
+    world.await_running(names)
     tap.ok(True, "on eight cards all run")
     world.verify("the group")
 
@@ -87,15 +87,15 @@ def live(tap, world, native):
     for number in range(8):
         for name in pods:
             pods[name].append(groups.pod(name, number))
-    wait_for(lambda: any(len(bound(world, each)) == 8 for each in pods.values()), 90, what="one group is whole")
+    wait_for(lambda: any(len(bound(world, each)) == 8 for each in pods.values()), what="one group is whole")
     [first] = [name for name, each in pods.items() if len(bound(world, each)) == 8]
     [second] = [name for name in pods if name != first]
-    world.await_running(pods[first], 60)
+    world.await_running(pods[first])
     tap.equal(bound(world, pods[second]), [], "of two groups on twelve cards one is whole, and of the other nobody is bound")
     for name in pods[first]:
         world.delete(name)
     world.await_gone(pods[first])
-    world.await_running(pods[second], 120)
+    world.await_running(pods[second])
     tap.ok(True, "when it has ended, the other comes")
     world.verify("two groups")
 
@@ -165,14 +165,14 @@ def scenario_gangs_strict(tap):
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"keep": "yes"}}}})
         for number in range(2):
             world.pod(f"g-{number}", 10, labels={"keep": "yes"}, annotations=said)
-        wait_for(lambda: is_refused(world, "g-1"), 30, 0.2, "the policy is enforced")
+        wait_for(lambda: is_refused(world, "g-1"), 120, 0.2, "the policy is enforced")
         # One that somebody else has bound, whose other pod nobody schedules.
         other = {**said, f"{KOORDINATOR}name": "other", "ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_POD": "10",
                  "ALIYUN_COM_GPU_MEM_ASSIGNED": "false", "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}
         world.pod("other-0", 10, annotations=other, spec={"nodeName": "n2"})
         world.pod("other-1", 10, annotations=other, spec={"schedulerName": "nobody"})
         world.scheduler_start()
-        wait_for(lambda: bound(world, ["g-0"]) == ["g-0"], 60, what="one of two is bound")
+        wait_for(lambda: bound(world, ["g-0"]) == ["g-0"], what="one of two is bound")
         tap.equal(world.client.get("Pod", "g-0")["metadata"]["annotations"].get("gpuledger.io/gang"), "true",
                   "its Binding says that its group came")
         # Nobody is tried for a minute after the start.

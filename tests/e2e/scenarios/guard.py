@@ -196,7 +196,7 @@ def check_old_accounts(judge, world, tenant):
     name = next(document["metadata"]["name"] for document in yaml.safe_load_all(
         (MANIFESTS / "overlays/guard/accounts.yaml").read_text()))
     world.client.patch("ConfigMap", name, {"data": {"schedulers": None, "enders": None}}, namespace=SYSTEM)
-    wait_for(lambda: denied(lambda: say(tenant, "unbound", "Failed")) is None, 60, what="the keys are gone")
+    wait_for(lambda: denied(lambda: say(tenant, "unbound", "Failed")) is None, what="the keys are gone")
     path = f"/api/v1/namespaces/{TEAM}/pods/later/binding"
     judge.accepts(lambda: tenant.request("POST", path, binding("later", {})), "a Binding where no key says who may")
 
@@ -218,7 +218,7 @@ def scenario_guard(tap):
                  60, what="the guard is on its post")
         world.extender_start()
         asking = world.client.get("Pod", "asking", TEAM)
-        wait_for(lambda: filter_by_hand(world, asking)["NodeNames"], 30, what="room for the pod")
+        wait_for(lambda: filter_by_hand(world, asking)["NodeNames"], what="room for the pod")
         said = bind_by_hand(world, asking)
         tap.equal(said.get("Error"), "", "the extender binds")
         check_tenant(judge, world, tenant, "asking")

@@ -50,7 +50,7 @@ def cards_of(name, sizes, **more):
     return [Card(uuid_of(name, index), size, **more) for index, size in enumerate(sizes)]
 
 
-def add_pod(world, name, *containers, init=(), annotations=None, node=None):
+def object_of(name, *containers, init=(), annotations=None, node=None):
     def render(prefix, wishes):
         return [
             {
@@ -66,7 +66,11 @@ def add_pod(world, name, *containers, init=(), annotations=None, node=None):
         spec["initContainers"] = render("i", init)
     if node:
         spec["nodeSelector"] = {"kubernetes.io/hostname": node}
-    world.client.create(pod_object(name, spec=spec, annotations=annotations or {}))
+    return pod_object(name, spec=spec, annotations=annotations or {})
+
+
+def add_pod(world, name, *containers, **options):
+    world.client.create(object_of(name, *containers, **options))
 
 
 def one(memory, **more):
@@ -111,10 +115,10 @@ def scenario_hami(tap):
         names = [f"s{number}" for number in range(20)]
         for number, name in enumerate(names):
             add_pod(world, name, one(1400 + number))
-        world.await_running(names, 180, nudge=True)
+        world.await_running(names, nudge=True)
         check(world, "twenty at once")
         tap.equal(len({start.card for start in world.fleet.hardware.starts}), 2, "on both cards")
-        wait_for(lambda: lock_of(world, "n1") is None, 30, what="the lock is gone")
+        wait_for(lambda: lock_of(world, "n1") is None, what="the lock is gone")
         tap.ok(True, "the node is not locked any more")
         add_pod(world, "late", one(10))
         said = world.refusal("late", "Insufficient nvidia.com/gpu")
@@ -132,7 +136,7 @@ def scenario_hami(tap):
         said = world.refusal("three", "fewer GPUs")
         tap.ok("fewer GPUs than the pod asks for" in said, "three of two cards", said)
         add_pod(world, "pair", {GPU: 2, PERCENT: 25, CORES: 30}, node="n2")
-        world.await_running(["pair"], 60, nudge=True)
+        world.await_running(["pair"], nudge=True)
         starts = [s for s in world.fleet.hardware.starts if s.pod == "pair"]
         tap.equal(
             sorted((s.card, s.amount) for s in starts), [(0, 2000), (1, 10000)], "a part of each"
@@ -140,9 +144,9 @@ def scenario_hami(tap):
         labels = world.client.get("Pod", "pair")["metadata"].get("labels", {})
         tap.equal(labels.get("hami.io/vgpu-node"), "n2", "vGPUmonitor finds the pod")
         add_pod(world, "many", one(100), {}, one(200), init=[one(3000), {}], node="n2")
-        world.await_running(["many"], 60, nudge=True)
+        world.await_running(["many"], nudge=True)
         add_pod(world, "a100", one(100), annotations={"nvidia.com/use-gputype": "A100"}, node="n2")
-        world.await_running(["a100"], 60, nudge=True)
+        world.await_running(["a100"], nudge=True)
         [got] = [s for s in world.fleet.hardware.starts if s.pod == "a100"]
         tap.equal(got.card, 1, "the kind of card that was asked for")
         add_pod(world, "own", one(100, **{CORES: 100}), node="n2")
@@ -174,9 +178,9 @@ def scenario_hami_family(tap):
                     wish = {VGPU: 1, VMEM: 3000 + number, VCORES: 10}
                 add_pod(world, f"{name}-{number}", wish, node=name)
                 names.append(f"{name}-{number}")
-        world.await_running(names, 120, nudge=True)
+        world.await_running(names, nudge=True)
         check(world, "each on its own")
-        wait_for(lambda: lock_of(world, "v28") is None, 30, what="the lock is gone")
+        wait_for(lambda: lock_of(world, "v28") is None, what="the lock is gone")
         tap.ok(True, "the lock of who is gone was taken over")
         for node in ("old", "vnew"):
             wish = one(10) if node == "old" else {VGPU: 1, VMEM: 10}
@@ -186,20 +190,21 @@ def scenario_hami_family(tap):
         names = [f"any{number}" for number in range(6)]
         for number, name in enumerate(names):
             add_pod(world, name, one(2000 + number))
-        world.await_running(names, 120, nudge=True)
+        world.await_running(names, nudge=True)
         check(world, "wherever there is room")
         # v2.5's plugin was given up by its scheduler; what is left of v2.9's scheduler on v28 means nothing.
         world.client.annotate("Node", "v25", {HANDSHAKE: "Deleted_2026-01-02 03:04:05"})
         world.client.annotate("Node", "v28", {HANDSHAKE: "Requesting_2026-01-02 03:04:05"})
+        world.await_filter(object_of("late", one(100), node="v25"), "v25", "stopped reporting")
         for node in ("v25", "v28"):
             add_pod(world, f"late-{node}", one(100), node=node)
-        world.await_running(["late-v28"], 60, nudge=True)
+        world.await_running(["late-v28"], nudge=True)
         said = world.refusal("late-v25", "stopped reporting")
         tap.ok("stopped reporting" in said, "a plugin that does not report gets no pods", said)
         played = BEHAVIOURS["hami-v2.5"]
         now = datetime.datetime.now(datetime.timezone.utc)
         world.client.annotate("Node", "v25", {HANDSHAKE: handshake_text(played, now)})
-        world.await_running(["late-v25"], 60, nudge=True)
+        world.await_running(["late-v25"], nudge=True)
         tap.ok(True, "until it reports")
 
 
@@ -221,7 +226,7 @@ def scenario_hami_mig(tap):
         for name, memory in sizes.items():
             add_pod(world, name, one(memory), node="m10")
         add_pod(world, "two", {GPU: 2, MEM: 4000}, node="m10")
-        world.await_running(["plain", "two", *sizes], 120, nudge=True)
+        world.await_running(["plain", "two", *sizes], nudge=True)
         check(world, "v2.10")
         entries = [
             entry
@@ -243,13 +248,13 @@ def scenario_hami_mig(tap):
         older = {**{f"o{number}": 5000 for number in range(7)}, "o20": 20000, "o12": 12000}
         for name, memory in older.items():
             add_pod(world, name, one(memory), node="m9")
-        world.await_running(older, 120, nudge=True)
+        world.await_running(older, nudge=True)
         check(world, "v2.9")
         add_pod(world, "again", one(30000), node="m9")
         world.refusal("again", "GPU")
         for name in ("o20", "o12"):
             world.fleet.finish(name)
-        world.await_running(["again"], 60, nudge=True)
+        world.await_running(["again"], nudge=True)
         check(world, "cut anew when it is empty")
 
         # Volcano's templates have names; several sizes in one, where their order is known.
@@ -265,7 +270,7 @@ def scenario_hami_mig(tap):
         volcanos = {**{f"v{number}": 5000 for number in range(7)}, "v20": 20000, "v12": 12000}
         for name, memory in volcanos.items():
             add_pod(world, name, {VGPU: 1, VMEM: memory}, node="mv")
-        world.await_running([*larger, *(f"w{name}" for name in larger)], 120, nudge=True)
+        world.await_running([*larger, *(f"w{name}" for name in larger)], nudge=True)
         add_several(["x8", "x9"])
         world.await_running([*several, *(f"w{name}" for name in several), *volcanos], 120,
                             nudge=True)
@@ -294,10 +299,10 @@ def scenario_hami_oversubscribed(tap):
         # Were they to come together, who is served first would decide how many of each fit.
         for name in plain:
             add_pod(world, name, one(5000))
-        world.await_running(plain, 120, nudge=True)
+        world.await_running(plain, nudge=True)
         for name in eager:
             add_pod(world, name, one(3000), annotations=willing)
-        world.await_running(eager, 120, nudge=True)
+        world.await_running(eager, nudge=True)
         running = world.fleet.hardware.running
         check(world, "both kinds")
         for card in range(2):
@@ -311,6 +316,8 @@ def scenario_hami_oversubscribed(tap):
         tap.ok("what is left is oversubscribed" in said, "the rest is not for everybody", said)
         patch = {"metadata": {"annotations": {"gpuledger.io/memory-in-use": "*=95"}}}
         world.client.patch("Node", "n1", patch, None)
+        # kube-scheduler may ask sooner than the watch of nodes tells.
+        world.await_filter(object_of("pressed", one(10), annotations=willing), "n1", "oversubscribed")
         add_pod(world, "pressed", one(10), annotations=willing)
         said = world.refusal("pressed", "oversubscribed")
         tap.ok("what is left is oversubscribed" in said, "nor when it is in use", said)
@@ -355,18 +362,18 @@ def scenario_hami_quota(tap):
             said = world.refusal(name, "ResourceQuota")
             tap.ok("ResourceQuota leaves less of GPUs" in said, f"{name} waits", said)
 
-        wait_for(lambda: len(running()) == 2, 120, what="two pods run")
+        wait_for(lambda: len(running()) == 2, what="two pods run")
         for name in set(names) - set(running()):
             refused(name)
         check(world, "8000 MiB")
         before = quota_events(world)
         set_quota(world, "memory", gpumem=24000)
-        wait_for(lambda: quota_events(world) > before, 60, what="the change is known")
+        wait_for(lambda: quota_events(world) > before, what="the change is known")
         add_pod(world, "late", {GPU: 1, PERCENT: 25, CORES: 31})
         refused("late")
-        wait_for(lambda: len(running()) == 3, 120, what="a third one is woken and runs")
+        wait_for(lambda: len(running()) == 3, what="a third one is woken and runs")
         check(world, "24000 MiB, but 90 % of compute")
         world.fleet.finish(running()[0])
-        wait_for(lambda: len(running()) == 3, 120, what="another one takes its place")
+        wait_for(lambda: len(running()) == 3, what="another one takes its place")
         check(world, "what is free again is given")
         tap.equal(world.fleet.phase("late"), "Pending", "but not to who wants more")

@@ -8,7 +8,6 @@ import pathlib
 import ssl
 import subprocess
 import tempfile
-import time
 
 import yaml
 from kubeapi import Client, wait_for
@@ -56,7 +55,7 @@ def used(log):
 
 def await_use(log, what, verb):
     # The last line of the log may be incomplete.
-    wait_for(lambda: (what, verb) in used(log)[0], 60, 0.5, f"{verb} {what}", ignore=(ValueError,))
+    wait_for(lambda: (what, verb) in used(log)[0], 120, 0.5, f"{verb} {what}", ignore=(ValueError,))
 
 
 def scenario_manifests(tap):
@@ -117,8 +116,6 @@ def filter_by_hand(world, pod):
 
 def check_manifests(tap, world):
     for folder in KUSTOMIZATIONS:
-        answer = world.kustomize(folder, dry_run=True)
-        tap.ok("Warning" not in answer.stderr, f"{folder}: dry run without warnings", answer.stderr)
         answer = world.kustomize(folder)
         tap.ok("Warning" not in answer.stderr, f"{folder}: accepted", answer.stderr)
     first = load_config(MANIFESTS / "scheduler/kube-scheduler.yaml")
@@ -236,7 +233,6 @@ def scenario_second_scheduler(tap):
         world.pod("others", 4)
         world.await_running(["ours"])
         tap.equal(world.card("ours"), ("n1", 0), "placed with its card")
-        time.sleep(1)
         tap.equal(world.card("others"), None, "pods of other schedulers are left alone")
         log = world.plane.log("second").read_text()
         tap.ok("forbidden" not in log.lower(), "it was refused nothing", log)

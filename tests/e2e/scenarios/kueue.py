@@ -31,9 +31,9 @@ def define_queue(kueue, units):
         "resourceGroups": [{"coveredResources": [MEMORY], "flavors": [
             {"name": "gpus", "resources": [{"name": MEMORY, "nominalQuota": f"{units}Gi"}]}]}]})
     kueue.create("localqueues", "team", {"clusterQueue": "gpus"}, namespace="default")
-    wait_for(lambda: condition_of(kueue.get("admissionchecks", CHECK), "Active").get("status") == "True", 60,
+    wait_for(lambda: condition_of(kueue.get("admissionchecks", CHECK), "Active").get("status") == "True",
              what="the AdmissionCheck is active")
-    wait_for(lambda: condition_of(kueue.get("clusterqueues", "gpus"), "Active").get("status") == "True", 60,
+    wait_for(lambda: condition_of(kueue.get("clusterqueues", "gpus"), "Active").get("status") == "True",
              what="the ClusterQueue is active")
 
 
@@ -56,14 +56,14 @@ def scenario_kueue(tap):
             world.start("--kueue")
             define_queue(kueue, 20)
             kueue.job("first", "team", 2, {RESOURCE: "6"})
-            wait_for(lambda: kueue.is_true("first", "Admitted"), 60, what="the first Job is admitted")
-            wait_for(lambda: len(bound(kueue.pods("first"))) == 2, 60, what="the first Job's pods are bound")
+            wait_for(lambda: kueue.is_true("first", "Admitted"), what="the first Job is admitted")
+            wait_for(lambda: len(bound(kueue.pods("first"))) == 2, what="the first Job's pods are bound")
             tap.equal(kueue.check("first", CHECK).get("message"), "all 2 pods with a GPU fit", "the first Job is let in")
             [assigned] = kueue.workload("first")["status"]["admission"]["podSetAssignments"]
             tap.equal(assigned["resourceUsage"], {MEMORY: str(12 << 30)}, "Kueue counts what the documented transformations say")
 
             kueue.job("second", "team", 1, {RESOURCE: "6"})
-            wait_for(lambda: condition_of(kueue.workload("second") or {}, "Evicted").get("reason") == "AdmissionCheck", 60,
+            wait_for(lambda: condition_of(kueue.workload("second") or {}, "Evicted").get("reason") == "AdmissionCheck",
                      what="the second Job is sent back")
             evicted = condition_of(kueue.workload("second"), "Evicted")
             tap.ok("wants 6GiB, 4GiB free of 10GiB" in evicted["message"],
@@ -75,9 +75,9 @@ def scenario_kueue(tap):
 
             for name in bound(kueue.pods("first")):
                 world.fleet.finish(name)
-            wait_for(lambda: kueue.is_true("first", "Finished"), 60, what="the first Job has finished")
-            wait_for(lambda: kueue.is_true("second", "Admitted"), 120, what="the second Job is admitted")
-            wait_for(lambda: len(bound(kueue.pods("second"))) == 1, 60, what="the second Job's pod is bound")
+            wait_for(lambda: kueue.is_true("first", "Finished"), what="the first Job has finished")
+            wait_for(lambda: kueue.is_true("second", "Admitted"), what="the second Job is admitted")
+            wait_for(lambda: len(bound(kueue.pods("second"))) == 1, what="the second Job's pod is bound")
             tap.equal(kueue.check("second", CHECK).get("state"), "Ready", "the second Job comes when the first has ended")
             world.await_running(bound(kueue.pods("second")))
             world.verify("the second Job")

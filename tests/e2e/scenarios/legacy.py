@@ -19,7 +19,7 @@ def scenario_legacy(tap):
         said = world.refusal("big", INSUFFICIENT)
         tap.ok(INSUFFICIENT in said, "refused in the same words", said)
         world.fleet.finish("a")
-        world.await_running(["big"], 90, nudge=True)
+        world.await_running(["big"], nudge=True)
         tap.equal(world.card("big"), ("n1", 0), "placed when a card became free")
         said = world.extender.tail(1000)
         tap.ok("preempts without asking extenders" in said, "a scheduler of 1.20.2 is warned of",

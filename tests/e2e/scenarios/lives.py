@@ -68,7 +68,7 @@ class Tenant:
             words.update(self.bind(pod))
             return bool(words)
 
-        wait_for(done, 30, what=f"{name} is bound")
+        wait_for(done, what=f"{name} is bound")
         self.world.client.annotate("Pod", name, {"ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}, TEAM)
         self.world.client.set_pod_phase(name, "Running", TEAM)
         return self.get(name)["metadata"]["annotations"]
@@ -81,7 +81,7 @@ class Tenant:
         self.client.delete("Pod", pod["metadata"]["name"], TEAM)
 
     def on(self, name, card, what):
-        wait_for(lambda: cards(self.world, name), 30, what=f"the ledger has {name}")
+        wait_for(lambda: cards(self.world, name), what=f"the ledger has {name}")
         self.tap.equal(cards(self.world, name), [card], f"{name} is on its card: {what}")
 
 
@@ -95,7 +95,7 @@ def findings(world):
         last.update(client.request("GET", "/api/v1/audit"))
         return last["run"] >= run and not last["running"]
 
-    wait_for(done, 90, what="an audit")
+    wait_for(done, what="an audit")
     client.close()
     found = {}
     for row in last["report"]["rows"]:
@@ -180,7 +180,7 @@ def scenario_lives(tap):
         for pod in twins:
             tap.equal(tenant.bind(pod), {}, f"{pod['metadata']['name']} gets no card for copied words")
         world.client.set_pod_phase("kept", "Failed", TEAM)
-        wait_for(lambda: tenant.bind(twins[0]), 30, what="a place for one twin")
+        wait_for(lambda: tenant.bind(twins[0]), what="a place for one twin")
         name = twins[0]["metadata"]["name"]
         tap.equal(tenant.get(name)["metadata"]["annotations"][CARD], str(other),
                   "when the kept pod has ended one twin has its card")
@@ -215,7 +215,7 @@ def scenario_lives_down(tap):
         first = tenant.bound("first", 7)
         card = int(first[CARD])
         other = check_kept(tenant, first[CARD])
-        wait_for(lambda: "adopted" in keys(world), 60, what="the date of adoption in the Secret")
+        wait_for(lambda: "adopted" in keys(world), what="the date of adoption in the Secret")
 
         world.extender_stop()
         tenant.annotate("first", {CARD: str(other), SEAL: tenant.get("kept")["metadata"]["annotations"][SEAL]})
@@ -234,7 +234,7 @@ def scenario_lives_down(tap):
         tenant.full("nobody knows where they are", 4)
 
         tenant.annotate("first", first)
-        wait_for(lambda: cards(world, "first") == [card], 30, what="its own words")
+        wait_for(lambda: cards(world, "first") == [card], what="its own words")
         tap.ok(True, "its own seal is believed again")
         world.client.set_pod_phase("kept", "Failed", TEAM)
         words = tenant.bound("next", 6)

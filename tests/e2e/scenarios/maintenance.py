@@ -98,6 +98,7 @@ def scenario_cordon(tap):
         tap.equal(person.changes("cordon", place), wanted, "cordon says what it has written")
         tap.equal((annotation(world), unhealthy(world)), (str(card), str(card)), "and has written it")
         tap.equal(person.changes("cordon", place), [], "once more changes nothing")
+        wait_for(lambda: world.ops("/api/v1/nodes/n1")["cards"][card]["closed"], what="the extender knows")
         for name in ("a", "b", "c"):
             world.pod(name, 4)
         world.await_running(["a", "b"])

@@ -47,7 +47,7 @@ def new_pods(world, left):
         spec.pop("schedulerName", None)
         world.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
                              "spec": spec})
-    world.await_running(NEW, 120, nudge=True)
+    world.await_running(NEW, nudge=True)
 
 
 def running(world):
@@ -122,7 +122,7 @@ def go_back(world, left, found):
         return dict(left.held(world.client.items("Pod")))
 
     try:
-        wait_for(lambda: counted() == held, 30)
+        wait_for(lambda: counted() == held)
     except TimeoutError:
         pass
     tap.equal(counted(), held, "on the way back the other scheduler counts what the ledger had")

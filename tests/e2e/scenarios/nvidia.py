@@ -83,7 +83,7 @@ def verify(world, nodes):
 
     expected = {node: given.get(node, 0) for node in nodes}
     try:
-        wait_for(lambda: counted() == expected, 30, 0.2)
+        wait_for(lambda: counted() == expected)
     except TimeoutError:
         pass
     tap.equal(counted(), expected, "the ledger counts what the nodes gave")
@@ -177,7 +177,7 @@ def scenario_nvidia_guard(tap):
         tap.equal(pool(world, "t4"), (4, 6), "smaller ones could meet anybody")
         tap.ok(most_wanted(world, wants) <= 15, "what meets fits", most_wanted(world, wants))
         world.fleet.finish("a")
-        world.await_running(["late"], 120)
+        world.await_running(["late"])
         tap.ok(most_wanted(world, wants) <= 15, "what meets fits", most_wanted(world, wants))
         verify(world, ["t4"])
 
@@ -196,16 +196,16 @@ def scenario_nvidia_flip(tap):
         tap.equal(pool(world, "flip"), (3, 8), "three of eight replicas")
 
         set_labels(world, "flip", {CONFIG: "whole"})
-        wait_for(lambda: pool(world, "flip") == (3, 0), 30, what="the flip is seen")
+        wait_for(lambda: pool(world, "flip") == (3, 0), what="the flip is seen")
         add_pod(world, "late0")
         add_pod(world, "late1")
         said = world.refusal("late0", "0/1 nodes")
         tap.equal(node_of(world, "late0"), None, "nothing is given while the status is stale")
         tap.note(said)
         set_plugin(world, "flip", [4, 4], [Plugin("01")])
-        wait_for(lambda: pool(world, "flip") == (3, 0), 30, what="the labels are late")
+        wait_for(lambda: pool(world, "flip") == (3, 0), what="the labels are late")
         set_labels(world, "flip", labels(2))
-        wait_for(lambda: pool(world, "flip") == (3, 2), 30, what="plugin and labels agree")
+        wait_for(lambda: pool(world, "flip") == (3, 2), what="plugin and labels agree")
         # The sums say that nothing is left: 3 of 2 are held.
         world.fleet.finish("early0")
         world.fleet.finish("early1")

@@ -36,7 +36,7 @@ def create_budget(world, app):
                              MERGE_PATCH)
         return budget_events(world) >= before + 2
 
-    wait_for(is_known, 30, what="the budget is known")
+    wait_for(is_known, what="the budget is known")
 
 
 def begin(world, sizes):

@@ -11,7 +11,7 @@ QUARTERS = 40
 
 
 def await_bound(world, name):
-    wait_for(lambda: world.client.get("Pod", name)["spec"].get("nodeName"), 60, 0.05, f"{name} bound")
+    wait_for(lambda: world.client.get("Pod", name)["spec"].get("nodeName"), 120, 0.05, f"{name} bound")
     return world.client.get("Pod", name)["spec"]["nodeName"]
 
 
@@ -26,7 +26,7 @@ def place(world, names, units):
 
 def quarters(tap, policy):
     """Forty pods of a quarter of a card each on sixteen cards; returns how many they opened."""
-    with World(tap) as world:
+    with World(tap, fleet={"start_s": (0, 0.1)}) as world:
         for number in range(NODES):
             world.node(f"n{number}", [UNITS] * CARDS)
         world.start(f"--policy={policy}")

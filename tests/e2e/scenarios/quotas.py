@@ -38,7 +38,7 @@ def refused(world, names):
     """All of them, for the quota."""
     tap = world.tap
     for name in names:
-        said = world.refusal(name, EXCEEDS, 60)
+        said = world.refusal(name, EXCEEDS)
         tap.ok(EXCEEDS in said, f"{name} exceeds the quota", said)
 
 
@@ -57,7 +57,7 @@ def scenario_quotas(tap):
         names = [f"p{number}" for number in range(12)]
         for name in names:
             world.pod(name, WHOLE)
-        wait_for(lambda: len(running(world, names)) == 2, 60, what="two pods run")
+        wait_for(lambda: len(running(world, names)) == 2, what="two pods run")
         first = running(world, names)
         refused(world, [name for name in names if name not in first])
         tap.equal(running(world, names), first, "and no more than two")
@@ -71,12 +71,12 @@ def scenario_quotas(tap):
         parts = [f"part{number}" for number in range(3)]
         for name in parts:
             world.pod(name, (40, 4))
-        wait_for(lambda: len(running(world, parts)) == 2, 60, what="1 + 0.4 + 0.4 of 2 GPUs run")
+        wait_for(lambda: len(running(world, parts)) == 2, what="1 + 0.4 + 0.4 of 2 GPUs run")
         refused(world, [name for name in parts if name not in running(world, parts)])
 
         quota["default"]["quota"]["M40"] = 3
         world.client.patch("ConfigMap", "gpuquota", {"data": config_map(quota)["data"]}, SYSTEM)
-        world.await_running(parts, 120)  # woken: kube-scheduler knows nothing of the ConfigMap
+        world.await_running(parts)  # woken: kube-scheduler knows nothing of the ConfigMap
         tap.ok(True, "a larger quota lets the third in")
         world.verify()
 
@@ -98,7 +98,7 @@ def define_elastic_quotas(world):
             "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
         },
     })
-    wait_for(lambda: world.client.request("GET", ELASTIC.format("default")), 30, 0.2, "the CRD is served", (ApiError,))
+    wait_for(lambda: world.client.request("GET", ELASTIC.format("default")), 120, 0.2, "the CRD is served", (ApiError,))
 
 
 def set_elastic(world, namespace, **spec):
@@ -121,7 +121,7 @@ def scenario_quotas_elastic(tap):
         names = [f"p{number}" for number in range(6)]
         for name in names:
             world.pod(name, 10)
-        wait_for(lambda: len(running(world, names)) == 5, 60, what="five pods run")
+        wait_for(lambda: len(running(world, names)) == 5, what="five pods run")
         [last] = [name for name in names if name not in running(world, names)]
         tap.ok("quota's max" in world.refusal(last, "quota's max"), f"{last} would be above the max")
         [row] = [row for row in world.ops("/api/v1/quotas")["elastic"] if row["namespace"] == "default"]
@@ -130,25 +130,25 @@ def scenario_quotas_elastic(tap):
         waiting = pod_object("waits", {"aliyun.com/gpu-mem": 10}, namespace="other", scheduler="nobody")
         world.client.create(waiting)
         wait_for(lambda: any(row["waiting"] == 1 for row in world.ops("/api/v1/quotas")["elastic"]
-                             if row["namespace"] == "other"), 30, 0.1, "the other waits")
+                             if row["namespace"] == "other"), 120, 0.1, "the other waits")
         gone = running(world, names)[0]
         world.delete(gone)
         world.await_gone([gone])
-        wait_for(lambda: world.fleet.phase(last) == "Running", 60, what="the sixth pod runs")
+        wait_for(lambda: world.fleet.phase(last) == "Running", what="the sixth pod runs")
         tap.ok(True, "what is left of all mins is lent while one card is needed")
         for name in ("q1", "q2"):
             world.pod(name, 10)
-        tap.ok("quota's max" in world.refusal("q2", "quota's max", 60), "no more than the max all the same")
+        tap.ok("quota's max" in world.refusal("q2", "quota's max"), "no more than the max all the same")
         for number in range(3):
             world.client.create(pod_object(f"waits-{number}", {"aliyun.com/gpu-mem": 10}, namespace="other",
                                            scheduler="nobody"))
         for name in [name for name in [*names, "q1", "q2"] if world.fleet.phase(name) == "Running"][:2]:
             world.delete(name)
             world.await_gone([name])
-        said = [world.refusal(name, "would borrow", 30) for name in ("q1", "q2")]
+        said = [world.refusal(name, "would borrow") for name in ("q1", "q2")]
         tap.ok(any("would borrow" in text for text in said), "what the other waits for is not lent", said)
         world.client.delete_all("Pod", namespace="other")
-        wait_for(lambda: len(running(world, [*names, "q1", "q2"])) == 5, 60, what="five run again, since nobody waits")
+        wait_for(lambda: len(running(world, [*names, "q1", "q2"])) == 5, what="five run again, since nobody waits")
         tap.ok(True, "when nobody waits any more, it is lent again")
         world.verify("at last")
 
@@ -189,11 +189,11 @@ def scenario_quotas_reclaim(tap):
             if number == 5:
                 pod["metadata"]["annotations"] = {"scheduling.koordinator.sh/refuse-to-migrate": "true"}
             world.client.create(pod)
-        wait_for(lambda: len([1 for node in of_namespace(world, "default").values() if node]) == 6, 60,
+        wait_for(lambda: len([1 for node in of_namespace(world, "default").values() if node]) == 6,
                  what="six pods are bound: three are borrowed")
         for number in range(4):
             world.client.create(owned(f"q{number}", "other"))
-        wait_for(lambda: len([1 for node in of_namespace(world, "other").values() if node]) == 3, 120,
+        wait_for(lambda: len([1 for node in of_namespace(world, "other").values() if node]) == 3,
                  what="three pods of the other have come")
         left = of_namespace(world, "default")
         tap.equal(len(left), 3, "three of the first have ended, and three are left")

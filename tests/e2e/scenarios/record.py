@@ -70,13 +70,13 @@ def fill_and_preempt(world):
     rest = [f"rest-{number}" for number in range(NODES * CARDS * CARD_UNITS // UNITS - PODS)]
     for name in rest:
         world.pod(name, UNITS)
-    world.await_running(rest, 120, nudge=True)
+    world.await_running(rest, nudge=True)
     create_budget(world, "guarded")
     urgent = [f"urgent-{number}" for number in range(10)]
     for number, name in enumerate(urgent):
         priority = list(CLASSES)[number % len(CLASSES)]
         world.pod(name, 2 * UNITS, spec={"priorityClassName": priority})
-    world.await_running(urgent, 120, nudge=True)
+    world.await_running(urgent, nudge=True)
 
 
 def preempted(record):
@@ -102,7 +102,7 @@ def scenario_record(tap):
                 burst.await_bound(60)
                 world.extender_stop(signal.SIGKILL)
                 world.extender_start(f"--record={record}")
-            world.await_running(burst.names, 120, nudge=True)
+            world.await_running(burst.names, nudge=True)
         tap.ok(repeater.answered > 10, f"{repeater.answered} binds were repeated")
         for name in burst.names[:60]:
             world.delete(name)
@@ -116,7 +116,7 @@ def scenario_record(tap):
         time.sleep(2)
         world.plane.apiserver_start()
         world.fleet.resume()
-        world.await_running(late, 120, nudge=True)
+        world.await_running(late, nudge=True)
         fill_and_preempt(world)
         tap.equal([name for name in late if world.fleet.phase(name) != "Running"], [],
                   "no pod has ended that the budget guards")

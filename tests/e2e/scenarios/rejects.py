@@ -19,8 +19,8 @@ def replace(world):
         for name in new:
             world.pod(name, UNITS)
         names += new
-        wait_for(lambda: all(p in ("Running", "Failed") for p in phases(world, names)), 60, 0.05,
-                 f"what becomes of {new}")
+        wait_for(lambda: all(p in ("Running", "Failed") for p in phases(world, names)),
+                 what=f"what becomes of {new}")
     return names
 
 
@@ -45,14 +45,14 @@ def scenario_rejects(tap):
         tap.equal(running, {"n1"}, "the others run on the other node")
         tap.equal(world.metric("gpuledger_rejected_pods_total"), len(lost), "they are counted")
         tap.equal(world.metric("gpuledger_nodes_left_out"), 1, "the node is, too")
-        wait_for(lambda: left_out_events(world), 60, 0.2, "an Event")
+        wait_for(lambda: left_out_events(world), 120, 0.2, "an Event")
         event = left_out_events(world)[0]
         tap.equal((event["regarding"]["kind"], event["regarding"]["name"]), ("Node", "n0"),
                   f"the Node has an Event: {event['note']}")
 
         world.pod("large", 14)  # on n1 there is no card for it
         world.pod("larger", 14)
-        world.refusal("larger", "left out for a while", 60)
+        world.refusal("larger", "left out for a while")
         world.fleet.kubelet("n0").unserved = False
         world.client.annotate("Node", "n0", {"gpuledger.io/resume": "plugin is back"})
         world.await_running(["large", "larger"])

@@ -35,7 +35,7 @@ BINDS_MEANWHILE = 20  # by the next one, before the former holder comes back
 PROBED = "probed"  # a node with room for every probe
 REFUSAL = "Insufficient GPU Memory"
 LATE = 6  # pods whose Bindings are kept back
-PATIENCE_S = 60
+PATIENCE_S = 120
 CALL_S = 4  # how long a caller waits for a bind
 CANARY_S = 60
 
@@ -151,7 +151,7 @@ class Load:
         self.wrong = []
         self.errors = collections.Counter()
         self._world, self._replicas, self._prefix = world, replicas, prefix
-        self._lives_s = 0.05 if reckless else 0.3
+        self.lives_s = 0.05 if reckless else 0.3  # the longest; may be changed meanwhile
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [
@@ -186,7 +186,7 @@ class Load:
                 bound = self._place(chance, pod, usual)
                 if self._stopping.is_set() and bound:
                     return  # something is left to compare
-                self._stopping.wait(chance.uniform(0, self._lives_s))
+                self._stopping.wait(chance.uniform(0, self.lives_s))
                 self._world.client.delete("Pod", name)
             if self._stopping.is_set():
                 return

@@ -12,7 +12,7 @@ HELD_UNITS = 6
 # Free in sum on every node at all times, so that none but the extender refuses; on no card.
 WAITING_UNITS = 7
 WAITING = 50
-QUIET_S = 60
+QUIET_S = 20  # longer than the longest pause of kube-scheduler between two tries of a pod
 
 
 class Clock:
@@ -40,7 +40,7 @@ def attempts(world):
 
 
 def requeue(tap, version="current"):
-    with World(tap, version) as world:
+    with World(tap, version, fleet={"start_s": (0, 0.1)}) as world:
         for number in range(NODES):
             world.node(f"n{number}", [CARD_UNITS] * CARDS)
         world.start()
@@ -56,7 +56,7 @@ def requeue(tap, version="current"):
         for name in waiting:
             world.pod(name, WAITING_UNITS)
         for name in waiting:
-            world.refusal(name, INSUFFICIENT, 60)
+            world.refusal(name, INSUFFICIENT)
 
         first = attempts(world)
         time.sleep(QUIET_S)
@@ -68,7 +68,7 @@ def requeue(tap, version="current"):
         first, wakes = attempts(world), world.metric("gpuledger_wakes_total")
         delays = []
         for number in range(WAITING):
-            world.await_running([held[number]], 120)
+            world.await_running([held[number]])
             world.fleet.finish(held[number])
             wait_for(lambda: len(clock.bound.keys() & set(waiting)) > number, 120, 0.01,
                      f"a pod takes the place of {held[number]}")

@@ -36,7 +36,7 @@ def passes(world, pod):
 
 def bind(world, name, units):
     pod = world.pod(name, units)
-    wait_for(lambda: passes(world, pod), 30, what=f"room for {name}")
+    wait_for(lambda: passes(world, pod), what=f"room for {name}")
     world.tap.equal(bind_by_hand(world, pod).get("Error"), "", f"{name} is bound")
     return world.client.get("Pod", name)["metadata"]["annotations"]
 
@@ -49,7 +49,7 @@ def scenario_seal(tap):
         start(world)
         first = bind(world, "first", 10)
         tap.ok(first.get(SEAL, "").startswith("v1:"), "a grant carries a seal", first)
-        wait_for(lambda: "adopted" in keys(world), 60, what="the date of adoption in the Secret")
+        wait_for(lambda: "adopted" in keys(world), what="the date of adoption in the Secret")
         second = bind(world, "second", 4)
         tap.equal(second[CARD], "1" if first[CARD] == "0" else "0", "on the other card")
         text = keys(world)
@@ -75,7 +75,7 @@ def scenario_seal(tap):
         start(world)
         tap.equal(cards(world, "second"), [None], "with another pod's seal it may be on each card")
         world.client.patch("Pod", "second", {"metadata": {"annotations": {SEAL: second[SEAL]}}})
-        wait_for(lambda: cards(world, "second") == [int(second[CARD])], 30,
+        wait_for(lambda: cards(world, "second") == [int(second[CARD])],
                  what="its own seal is believed again")
         tap.ok(True, "its own seal is believed again")
 
@@ -83,8 +83,8 @@ def scenario_seal(tap):
         kubeconfig = world.kubeconfig()
         world.plane.apiserver_stop()
         world.extender_start(f"--seal-secret={SYSTEM}/{SECRET}", wait=False, kubeconfig=kubeconfig)
-        wait_for(lambda: "keys of seals are waited for" in world.extender.tail(50), 60,
+        wait_for(lambda: "keys of seals are waited for" in world.extender.tail(50),
                  what="a start without an API server waits")
         world.plane.apiserver_start()
-        wait_for(lambda: world.ready(), 60, what="ready once it is there")
+        wait_for(lambda: world.ready(), what="ready once it is there")
         tap.ok(True, "an API server that is away at the start is waited for")

@@ -99,8 +99,10 @@ def scenario_seal_rotated(tap):
             new = names_of_keys(world)[1]
             take_over(replicas)
             load.await_binds(BINDS)
-            wait_for(lambda: new in map(key_of, seals(world).values()), ROTATION_S, 0.2,
+            pace, load.lives_s = load.lives_s, 10 * load.lives_s
+            wait_for(lambda: new in map(key_of, seals(world).values()), ROTATION_S, 0.5,
                      "the new key signs")
+            load.lives_s = pace
             take_over(replicas)
             load.await_binds(BINDS)
         found = await_sealed(world, new)

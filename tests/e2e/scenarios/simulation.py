@@ -17,7 +17,7 @@ import time
 from feed import PodFeed
 from kubeapi import node_object, pod_object, wait_for
 from named import manage
-from world import ROOT, World, program
+from world import PATIENCE_S, ROOT, World, program
 
 CORE = "elasticgpu.io/gpu-core"
 CARDS = "elasticgpu.io/container-main"
@@ -68,6 +68,7 @@ class Order:
     def __init__(self, world):
         self._world = world
         self._places = {}
+        self._pods = {}
         self._events = 0
         self._news = threading.Condition()
         self._feed = PodFeed(world.client, [self._note])
@@ -85,6 +86,7 @@ class Order:
         with self._news:
             self._events += 1
             self._places.setdefault(pod["metadata"]["uid"], self._events)
+            self._pods[pod["metadata"]["name"]] = pod
             self._news.notify_all()
 
     def _seen(self):
@@ -95,11 +97,18 @@ class Order:
         created = self._world.client.create({**pod, "spec": {**pod["spec"], **self.GATE}})
         uid = created["metadata"]["uid"]
         with self._news:
-            self._news.wait_for(lambda: uid in self._places, 60)
+            self._news.wait_for(lambda: uid in self._places, PATIENCE_S)
             place = self._places[uid]
-        wait_for(lambda: self._seen() - self._before >= place, 60, 0.002, "the pod is seen")
+        wait_for(lambda: self._seen() - self._before >= place, 120, 0.002, "the pod is seen")
         self._world.client.patch("Pod", pod["metadata"]["name"],
                                  {"spec": {"schedulingGates": None}})
+
+    def outcome(self, name):
+        """What decided() says of the pod, once kube-scheduler has decided, and the pod."""
+        with self._news:
+            if not self._news.wait_for(lambda: decided(self._pods[name]) is not None, PATIENCE_S):
+                raise TimeoutError(f"kube-scheduler has not decided about {name}")
+            return decided(self._pods[name]), self._pods[name]
 
 
 def place(world, objects):
@@ -113,11 +122,7 @@ def place_in_order(world, objects, order):
     for pod in objects:
         name = pod["metadata"]["name"]
         order.come(pod)
-        deadline = time.monotonic() + 60
-        while (node := decided(answer := world.client.get("Pod", name))) is None:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"kube-scheduler has not decided about {name}")
-            time.sleep(0.005)
+        node, answer = order.outcome(name)
         if node:
             found[name] = node, (answer["metadata"].get("annotations") or {}).get(CARDS)
         else:
@@ -176,7 +181,7 @@ def scenario_trace(tap):
             world.client.create(trace_node(row))
         world.extender_start(f"--policy={policy}", "--wake=false", "--log-level=warn")
         world.scheduler_start(configuration(world))
-        wait_for(lambda: len(world.ops("/api/v1/nodes")["nodes"]) == len(nodes), 30, 0.2, "nodes")
+        wait_for(lambda: len(world.ops("/api/v1/nodes")["nodes"]) == len(nodes), 120, 0.2, "nodes")
         start = time.monotonic()
         real = place(world, objects)
         took = time.monotonic() - start

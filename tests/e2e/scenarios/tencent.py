@@ -107,7 +107,7 @@ class TencentWorld(World):
     def verify(self, what=""):
         prefix = f"{what}: " if what else ""
         try:
-            wait_for(lambda: self.ledger() == self.cluster() == self.real(), 30, 0.2)
+            wait_for(lambda: self.ledger() == self.cluster() == self.real())
         except TimeoutError:
             pass
         ledger, cluster, real = self.ledger(), self.cluster(), self.real()
@@ -247,7 +247,7 @@ def is_starting(world, name):
 def delete_while_starting(world, name, core):
     """Ends a pod of `core` before it runs; the next of that size comes while it is still there."""
     world.pod(f"{name}-first", (core, 4), node="n0")
-    wait_for(lambda: is_starting(world, f"{name}-first"), 60, 0.05, f"{name}-first starts")
+    wait_for(lambda: is_starting(world, f"{name}-first"), 120, 0.05, f"{name}-first starts")
     world.delete(f"{name}-first")
     with contextlib.suppress(TimeoutError):
         wait_for(lambda: world.ops(f"/api/v1/pods/default/{name}-first")["waiting"], 1)

@@ -76,5 +76,5 @@ def scenario_volcano(tap):
         burst = [f"burst{number}" for number in range(12)]
         for name in burst:
             add_pod(world, name, {MEMORY: 2600}, "share")
-        world.await_running(burst, timeout=120, nudge=True)
+        world.await_running(burst, nudge=True)
         verify(world, cards_of)
