@@ -61,7 +61,7 @@ class Process:
         fields = _stat(self.pid())
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0
 
-    def start(self, argv, env=None):
+    def start(self, argv, env=None, pass_fds=()):
         if self.pid() is not None:
             raise ControlPlaneError(f'"{self.name}" already runs as process {self.pid()}')
         with open(self.log, "ab") as log:
@@ -72,6 +72,7 @@ class Process:
                 stderr=log,
                 env=env,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
         self.pid_file.write_text(f"{self._child.pid} {_start_time(self._child.pid) or 0}\n")
 

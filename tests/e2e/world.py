@@ -33,6 +33,7 @@ from gpushare import RESOURCE, RESOURCE_COUNT, GpushareKubelet  # noqa: E402
 from hardware import NO_CARD  # noqa: E402
 from kubeapi import ApiError, Client, node_object, pod_object, wait_for  # noqa: E402
 from kubelet import Fleet  # noqa: E402
+from pool import Pool  # noqa: E402
 from truth import Auditor, holding  # noqa: E402
 
 SYSTEM = "kube-system"
@@ -49,6 +50,9 @@ SEED = int(os.environ.get("E2E_SEED", "1"))
 # The programs that scenarios of "current" run, by the names that tests/controlplane/build knows.
 CURRENT = os.environ.get("GPULEDGER_E2E_CURRENT", "current")
 
+# The folder of a pool of control planes (../controlplane/pool.py); without one each has its own.
+PLANES = os.environ.get("GPULEDGER_E2E_PLANES")
+
 
 def program():
     """The binary under test: $GPULEDGER, which Meson sets."""
@@ -63,11 +67,27 @@ def gpu_container(name, units):
     return {"name": name, "image": "example.com/none:1", "resources": resources}
 
 
+def kustomize(plane, folder):
+    kubectl = binaries("current") / "kubectl"
+    rendered = plane.folder / "rendered.yaml"
+    answer = subprocess.run(
+        [kubectl, "kustomize", MANIFESTS / folder], stdout=subprocess.PIPE, check=True
+    )
+    rendered.write_bytes(answer.stdout)
+    return plane.kubectl("apply", "-f", rendered)
+
+
+def prepare(plane):
+    """What every scenario finds in its control plane."""
+    kustomize(plane, "overlays/nodeport")
+
+
 class World:
     """version: "current" or "legacy"; fleet: keyword arguments of Fleet(); played: whether nodes
-    are played and pods watched at all."""
+    are played and pods watched at all; own: whether it needs a control plane that no other scenario
+    has used, and none will, as one does that stops the API server."""
 
-    def __init__(self, tap, version="current", fleet=None, apiserver_args=(), played=True):
+    def __init__(self, tap, version="current", fleet=None, apiserver_args=(), played=True, own=False):
         self.tap = tap
         self.version = CURRENT if version == "current" else version
         self.audit = self.fleet = None
@@ -76,6 +96,7 @@ class World:
         self._numbers = itertools.count()
         self._fleet_options = {"seed": SEED, **(fleet or {})}
         self._apiserver_args = list(apiserver_args)
+        self._own = own or bool(apiserver_args) or self.version == "legacy"
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -83,11 +104,8 @@ class World:
                 os.environ.get("E2E_DIR")
                 or stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuledger-e2e-"))
             )
-            self.plane = stack.enter_context(
-                ControlPlane(self.folder, self.version, apiserver_args=self._apiserver_args)
-            )
+            self.plane = stack.enter_context(self._take_plane())
             self.client = self.plane.client()
-            self.kustomize("overlays/nodeport")
             self.extender = Process("gpuledger", self.folder)
             stack.callback(lambda: self.extender.stop(signal.SIGKILL))
             self.port, self.ops_port = free_ports(2)
@@ -101,19 +119,26 @@ class World:
     def __exit__(self, kind, error, trace):
         if kind is not None and not issubclass(kind, ControlPlaneError):
             self.tap.note(f"{kind.__name__}; the extender's last words:\n{self.extender.tail(15)}")
-        self._stack.close()
+        # A plane of the pool is not given back after an exception.
+        self._stack.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def _take_plane(self):
+        """One with the shipped manifests: out of the pool, if there is one and that will do."""
+        pool = Pool(PLANES, prepare) if PLANES else None
+        if pool and not self._own and pool.is_kept():
+            with pool.lend(self.version, self.folder) as plane:
+                yield plane
+        else:
+            with ControlPlane(self.folder, self.version, apiserver_args=self._apiserver_args) as plane:
+                prepare(plane)
+                yield plane
 
     # Programs
 
     def kustomize(self, folder):
         """Apply a kustomization of manifests/ for real; returns kubectl's CompletedProcess."""
-        kubectl = binaries("current") / "kubectl"
-        rendered = self.folder / "rendered.yaml"
-        answer = subprocess.run(
-            [kubectl, "kustomize", MANIFESTS / folder], stdout=subprocess.PIPE, check=True
-        )
-        rendered.write_bytes(answer.stdout)
-        return self.plane.kubectl("apply", "-f", rendered)
+        return kustomize(self.plane, folder)
 
     def kubeconfig(self, account=ACCOUNT, namespace=SYSTEM):
         """A kubeconfig with a fresh token of a service account, in a file as a pod has it."""

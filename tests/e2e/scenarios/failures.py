@@ -81,7 +81,7 @@ def scenario_drain(tap):
 
 def scenario_apiserver(tap):
     """kube-apiserver is restarted in the middle of a burst, once cleanly and once by kill -9."""
-    with World(tap, fleet={"shuffled": True, "window_s": 0.1}) as world:
+    with World(tap, fleet={"shuffled": True, "window_s": 0.1}, own=True) as world:
         nodes(world)
         world.start()
         names = []

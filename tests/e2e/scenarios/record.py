@@ -90,7 +90,7 @@ def preempted(record):
 def scenario_record(tap):
     """Repeated binds, a kill -9 of the extender and of the API server, preemption: two records."""
     with tempfile.TemporaryDirectory() as directory, \
-            World(tap, fleet={"shuffled": True, "window_s": 0.1, "stop_s": (1, 1)}) as world:
+            World(tap, fleet={"shuffled": True, "window_s": 0.1, "stop_s": (1, 1)}, own=True) as world:
         record = pathlib.Path(directory) / "record"
         old = pathlib.Path(directory) / "record.1"
         nodes(world)

@@ -43,7 +43,7 @@ def bind(world, name, units):
 
 def scenario_seal(tap):
     """Cards stay taken whatever is written while no replica watches; a seal of another pod is none."""
-    with World(tap, played=False) as world:
+    with World(tap, played=False, own=True) as world:
         tap.equal(keys(world), "", "the manifests bring an empty Secret")
         world.client.create(node_object("n1", {RESOURCE: 20, RESOURCE_COUNT: 2}))
         start(world)

@@ -192,7 +192,7 @@ def restore(world, change):
 def scenario_seal_restored(tap):
     """etcd is restored from a backup; then the Secret alone, from before the key was changed."""
     with contextlib.ExitStack() as stack:
-        world = stack.enter_context(World(tap, played=False))
+        world = stack.enter_context(World(tap, played=False, own=True))
         prepare(world)
         world.client.create(pod_object("gpuledger-0", namespace=SYSTEM, scheduler="nobody"))
         replica = stack.enter_context(Replica(world, "gpuledger-0", options=[KEYS]))
