@@ -78,6 +78,31 @@ START_TEST(publications_share_writes)
 }
 END_TEST
 
+/* Or after a takeover nobody knows of the booking, and its card is given again. The delay leaves time to
+ * publish during the first write; a slow machine only makes the two follow each other. */
+START_TEST(a_write_under_way_acknowledges_no_later_booking)
+{
+    pthread_t thread;
+    void *published;
+
+    take_it();
+    script(
+        &(struct fake_reply){.match = "PUT ", .delay_ms = 300, .chunks = {LEASE("3", "me", "")}});
+    script(&(struct fake_reply){
+        .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("4", "me", "")}});
+    book("uid-1");
+    ck_assert_int_eq(pthread_create(&thread, NULL, publish_in_thread, NULL), 0);
+    expect_part(2, "uid-1"); /* it is under way */
+    expect_no_part(2, "uid-2");
+    book("uid-2");
+    ck_assert(publish(NULL));
+    ck_assert_uint_ge(fake_server_count(server), 4);
+    expect_part(3, "uid-2");
+    pthread_join(thread, &published);
+    ck_assert(GPOINTER_TO_INT(published));
+}
+END_TEST
+
 START_TEST(who_publishes_when_the_lease_is_lost_is_told)
 {
     g_autoptr(GError) error = NULL;
@@ -215,6 +240,7 @@ int main(void)
     tcase_add_checked_fixture(journal, setup, teardown);
     tcase_add_test(journal, what_is_published_has_been_written);
     tcase_add_test(journal, publications_share_writes);
+    tcase_add_test(journal, a_write_under_way_acknowledges_no_later_booking);
     tcase_add_test(journal, who_publishes_when_the_lease_is_lost_is_told);
     tcase_add_test(journal, publishing_ends_at_its_deadline);
     tcase_add_test(journal, publishing_is_for_the_present_term);

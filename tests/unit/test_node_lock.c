@@ -107,6 +107,62 @@ START_TEST(a_refused_binding_gives_it_back)
 }
 END_TEST
 
+static gint term_ended; /* atomic */
+
+static uint64_t term(struct leadership *base)
+{
+    return 1;
+}
+
+static int64_t term_until_ms(struct leadership *base, uint64_t number)
+{
+    return g_atomic_int_get(&term_ended) ? 0 : INT64_MAX;
+}
+
+static bool publish(struct leadership *base, uint64_t number, int64_t deadline_ms, GError **error)
+{
+    return true;
+}
+
+static const struct leadership_ops term_ops = {term, term_until_ms, publish};
+static struct leadership leadership = {&term_ops};
+
+static void end_term(void *data)
+{
+    expect_lock("ml,a");
+    g_atomic_int_set(&term_ended, 1);
+}
+
+/* Of each Binding that is known not to have been carried out. */
+static const struct {
+    struct fake_step bind;
+    bool loses_lease; /* once the lock is taken */
+    const char *error;
+} unbound[] = {
+    {{FAKE_FAIL, OUTCOME_CONFLICT}, false, "fake: conflict"},
+    {{FAKE_FAIL, OUTCOME_NOT_FOUND}, false, "fake: not found"},
+    {{FAKE_ANSWER},
+     true,
+     "this replica of gpuledger stands by, another one holds the Lease; try again"},
+};
+
+START_TEST(a_binding_that_was_not_carried_out_gives_it_back)
+{
+    struct fake_step bind = unbound[_i].bind;
+
+    add_pod("a");
+    world.extender.leadership = &leadership;
+    bind.hook = check_unlocked;
+    if (unbound[_i].loses_lease)
+        fake_cluster_script_lock(world.cluster, &(struct fake_step){.then = end_term});
+    fake_cluster_script_bind(world.cluster, &bind);
+    world_expect_bind(&world, "a", "n1", unbound[_i].error);
+    expect_lock(NULL);
+    ck_assert_int_eq(world_state(&world, "uid-a"), -1);
+    ck_assert_uint_eq(fake_cluster_n_bound(world.cluster), 0);
+}
+END_TEST
+
 START_TEST(an_unknown_binding_keeps_it)
 {
     add_pod("a");
@@ -306,6 +362,8 @@ int main(void)
     tcase_add_test(cases, a_bind_takes_the_lock_and_the_plugin_frees_it);
     tcase_add_test(cases, the_lock_is_taken_before_the_pod_is_bound);
     tcase_add_test(cases, a_refused_binding_gives_it_back);
+    tcase_add_loop_test(cases, a_binding_that_was_not_carried_out_gives_it_back, 0,
+                        G_N_ELEMENTS(unbound));
     tcase_add_test(cases, an_unknown_binding_keeps_it);
     tcase_add_test(cases, a_node_that_changes_meanwhile_is_looked_at_again);
     tcase_add_test(cases, an_answer_that_is_lost_does_no_harm);
