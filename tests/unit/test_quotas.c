@@ -44,17 +44,24 @@ static void begin(const char *model_label)
         store_list_end(extender.store, feed);
 }
 
+/* `cards` as the annotation names them: "0", "0,1". */
+static void hold_cards(const char *uid, const char *ns, const char *node, const char *core,
+                       const char *cards)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = ns,
+                           .name = uid,
+                           .uid = uid,
+                           .node_name = node,
+                           .phase = "Running",
+                           .annotations = PAIRS({"tencent.com/predicate-gpu-idx-0", cards}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({CORE, core}, {MEM, "4"})})});
+}
+
 static void hold(const char *uid, const char *ns, const char *node, const char *core)
 {
-    store_apply_pod(extender.store,
-                    &(struct pod_view){.ns = ns,
-                                       .name = uid,
-                                       .uid = uid,
-                                       .node_name = node,
-                                       .phase = "Running",
-                                       .annotations = PAIRS({"tencent.com/predicate-gpu-idx-0", "0"}),
-                                       CONTAINERS({.name = "c",
-                                                   .limits = PAIRS({CORE, core}, {MEM, "4"})})});
+    hold_cards(uid, ns, node, core, "0");
 }
 
 /* Which of the three nodes would take a pod: "m,p,q". */
@@ -102,6 +109,17 @@ START_TEST(what_a_namespace_holds_counts_wherever_it_is)
     expect("ml", "71", "");
     store_delete_pod(extender.store, "a");
     expect("ml", "100", "m");
+}
+END_TEST
+
+/* Each of its cards once, whatever the number of them. */
+START_TEST(a_pod_of_several_cards_counts_once)
+{
+    begin(MODEL);
+    set_quotas("{\"ml\":{\"quota\":{\"M40\":3},\"pool\":[\"public\"]}}");
+    hold_cards("a", "ml", "q", "200", "0,1");
+    expect("ml", "100", "m");
+    expect("ml", "200", "");
 }
 END_TEST
 
@@ -305,6 +323,7 @@ int main(void)
     tcase_add_test(tcase, models_and_pools_are_those_that_are_listed);
     tcase_add_test(tcase, what_others_may_does_not_count);
     tcase_add_test(tcase, what_a_namespace_holds_counts_wherever_it_is);
+    tcase_add_test(tcase, a_pod_of_several_cards_counts_once);
     tcase_add_test(tcase, pods_of_every_dialect_count);
     tcase_add_test(tcase, devices_count_as_gpus);
     tcase_add_test(tcase, pods_whose_binding_is_under_way_count);

@@ -110,6 +110,18 @@ START_TEST(memory_and_compute_are_limited)
 }
 END_TEST
 
+/* As the API server does: an exceeded amount refuses those that want more of it, and no others. */
+START_TEST(an_overdrawn_amount_concerns_only_those_that_want_some)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"}, {LIMIT_CORES, "50"});
+    hold_one("a", "ml", "GPU-large-0,NVIDIA,3000,60:;");
+    expect("ml", MIBS("5000"), "small,large");
+    expect("ml", MIBS("5001"), "");
+    expect("ml", CORE("1"), "");
+}
+END_TEST
+
 START_TEST(a_percentage_is_of_the_card_that_it_will_be)
 {
     begin(true);
@@ -260,6 +272,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, memory_and_compute_are_limited);
+    tcase_add_test(tcase, an_overdrawn_amount_concerns_only_those_that_want_some);
     tcase_add_test(tcase, a_percentage_is_of_the_card_that_it_will_be);
     tcase_add_test(tcase, pods_whose_binding_is_under_way_count);
     tcase_add_test(tcase, each_quota_counts);
