@@ -295,6 +295,9 @@ START_TEST(what_cannot_be_avoided_is_counted)
     /* One of those that kube-scheduler counted is "a", the other one is not known here. */
     expect(100, "{" NODE("n1", "2", UID("a") "," UID("x")) "}",
            "{" NODE("n1", "2", UID("a") "," UID("x")) "}");
+    /* Both are, so the third is of a pod without a budget. */
+    expect(100, "{" NODE("n1", "2", UID("a") "," UID("b") "," UID("x")) "}",
+           "{" NODE("n1", "2", UID("a") "," UID("b") "," UID("x")) "}");
     set_budget("ml", "1", "{}");
     expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
     set_budget("ml", "0", OP("DoesNotExist"));
@@ -442,16 +445,26 @@ START_TEST(before_the_cluster_is_read_there_is_no_answer)
 }
 END_TEST
 
+/* The limit is of a call, however many nodes share it. */
 START_TEST(too_many_victims_are_an_error)
 {
-    g_autoptr(GString) victims = g_string_new("{\"n1\":{\"Pods\":[");
+    const int n_nodes = _i + 1, n_each = 100000 / n_nodes;
 
-    for (int i = 0; i <= 100000; i++)
-        g_string_append(victims, i ? ",           null" : "null");
-    g_string_append(victims, "]}}");
-    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
-    g_autofree char *reply = call(body);
-    ck_assert_ptr_nonnull(strstr(reply, "more than 100000 victims"));
+    for (int more = 0; more < 2; more++) {
+        g_autoptr(GString) victims = g_string_new("{");
+        for (int n = 0; n < n_nodes; n++) {
+            g_string_append_printf(victims, "%s\"n%d\":{\"Pods\":[null", n ? "," : "", n + 1);
+            for (int i = 1; i < n_each + (more && n == n_nodes - 1); i++)
+                g_string_append(victims, ",           null"); /* long, or memory is what lacks */
+            g_string_append(victims, "]}");
+        }
+        g_string_append(victims, "}");
+        g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
+        g_autofree char *reply = call(body);
+        const char *start = more ? "error: field 'NodeNameToMetaVictims': node 'n" : "{\"NodeName";
+        ck_assert_msg(g_str_has_prefix(reply, start), "%s", reply);
+        ck_assert_int_eq(strstr(reply, "more than 100000 victims") != NULL, more);
+    }
 }
 END_TEST
 
@@ -553,7 +566,7 @@ int main(void)
     tcase_add_test(tests, a_pod_that_holds_a_card_needs_none);
     tcase_add_test(tests, malformed_calls_are_errors);
     tcase_add_test(tests, before_the_cluster_is_read_there_is_no_answer);
-    tcase_add_test(tests, too_many_victims_are_an_error);
+    tcase_add_loop_test(tests, too_many_victims_are_an_error, 0, 2);
     tcase_add_test(tests, of_a_long_call_each_node_has_its_turn);
     tcase_add_test(tests, calls_at_once_see_what_is_there);
     suite_add_tcase(suite, tests);
