@@ -141,6 +141,9 @@ END_TEST
 #define ASK(container, memory)                                                                     \
     "{\"name\":\"" container "\",\"resources\":{\"requests\":{" MEMORY(memory) "}}}"
 #define ASK_BY_NAME "{\"name\":\"n\",\"resources\":{\"limits\":{\"" MIG "1g.5gb\":\"2\"}}}"
+#define ASK_DEFAULTED                                                                              \
+    "{\"name\":\"n\",\"resources\":{\"limits\":{\"" MIG "2g.10gb\":\"1\"},\"requests\":{\"" MIG    \
+    "2g.10gb\":\"1\"}}}"
 #define POD(containers) "{\"containers\":[" containers "]}"
 
 /* What the containers of the pod are made to ask for, in their order. */
@@ -170,10 +173,14 @@ static const struct {
     {POD(ASK("a", "10Gi") "," ASK("b", "10Gi")), "1g.10gb 2g.10gb"},
     {POD(ASK("a", "10Gi") "," ASK("b", "10Gi") "," ASK("c", "10Gi")), "1g.10gb 2g.10gb 3g.20gb"},
     {POD(ASK("a", "5Gi") "," ASK("b", "5Gi") "," ASK("c", "5Gi") "," ASK("d", "5Gi") "," ASK(
-         "e", "20Gi") "," ASK("f", "5Gi")), "1g.5gb 1g.5gb 1g.5gb.me 1g.10gb 3g.20gb 2g.10gb"},
+         "e", "20Gi") "," ASK("f", "5Gi")),
+     "1g.5gb 1g.5gb 1g.5gb.me 1g.10gb 3g.20gb 2g.10gb"},
     {POD(ASK("a", "5Gi") "," ASK_BY_NAME), "1g.5gb.me"},
+    /* The API server has set the request to the limit: that is one instance, all that there are. */
+    {POD(ASK("a", "5Gi") "," ASK_DEFAULTED), "1g.5gb"},
     /* An init container is gone before the others start. */
-    {"{\"initContainers\":[" ASK("i", "20Gi") "]," "\"containers\":[" ASK("a", "20Gi") "]}",
+    {"{\"initContainers\":[" ASK("i", "20Gi") "],"
+                                              "\"containers\":[" ASK("a", "20Gi") "]}",
      "3g.20gb 3g.20gb"},
 };
 
