@@ -3,6 +3,13 @@
 #include "sealed_cluster.h"
 #include "suite.h"
 
+static void expect_sealed(const char *key, unsigned n)
+{
+    store_lock(first.store);
+    ck_assert_uint_eq(sealing_count(store_sealing(first.store), key), n);
+    store_unlock(first.store);
+}
+
 START_TEST(a_rotated_key_seals_anew)
 {
     run_p();
@@ -11,15 +18,25 @@ START_TEST(a_rotated_key_seals_anew)
     world_catch_up(&first);
     g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
     ck_assert(g_str_has_prefix(seal, "v1:0000000b:"));
-    store_lock(first.store);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000a"), 0);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000b"), 1);
-    ck_assert_uint_eq(sealing_count(store_sealing(first.store), NULL), 0);
-    store_unlock(first.store);
+    expect_sealed("0000000a", 0);
+    expect_sealed("0000000b", 1);
+    expect_sealed(NULL, 0);
     set_keys(OTHER_KEY ADOPTED);
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
     expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+/* Or its key could never be dropped. */
+START_TEST(a_pod_that_is_gone_needs_no_key)
+{
+    run_p();
+    expect_sealed("0000000a", 1);
+    fake_cluster_delete_pod(cluster, "p");
+    world_catch_up(&first);
+    expect_sealed("0000000a", 0);
+    expect_sealed(NULL, 0);
 }
 END_TEST
 
@@ -108,6 +125,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_rotated_key_seals_anew);
+    tcase_add_test(tests, a_pod_that_is_gone_needs_no_key);
     tcase_add_test(tests, what_an_older_version_binds_is_sealed_by_the_one_that_watches);
     tcase_add_test(tests, an_older_version_reads_what_is_annotated);
     tcase_add_test(tests, a_binding_that_arrives_after_a_takeover_is_sealed);
