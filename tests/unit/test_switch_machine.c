@@ -203,6 +203,26 @@ START_TEST(mig_manager_is_asked_twice)
 }
 END_TEST
 
+/* The label is not changed under its hands, and not held up for longer than a drain may take. */
+START_TEST(mig_manager_finishes_first)
+{
+    const struct node_view busy = {
+        NODE_MIG("all-3g.20gb", "pending", "nvidia.com/mig-3g.20gb", "4"),
+        SAID_MIG("draining@" AT "/all-3g.20gb")};
+    const struct node_view idle = {
+        NODE_MIG("all-3g.20gb", "success", "nvidia.com/mig-3g.20gb", "4"),
+        SAID_MIG("draining@" AT "/all-3g.20gb")};
+
+    look(busy, 0, NOON + 60);
+    ck_assert(!step.writes && !step.label.set && !step.drains);
+    ck_assert_str_eq(step.waits, "mig-manager is at something else");
+    look(idle, 0, NOON + 60);
+    expect(SWITCH_EVENT_SET, "setting@", "all-1g.5gb");
+    look(busy, 0, NOON + switch_limits_default.drain_s + 1);
+    expect(SWITCH_EVENT_GIVEN_UP, "", NULL);
+}
+END_TEST
+
 /* "success" alone may be of the change before: what kubelet reports has to be new as well. */
 START_TEST(success_alone_is_not_enough)
 {
@@ -452,6 +472,7 @@ int main(void)
     tcase_add_test(tcase, the_node_is_given_back_when_the_announcement_goes);
     tcase_add_test(tcase, who_changes_the_label_meanwhile_is_left_alone);
     tcase_add_test(tcase, mig_manager_is_asked_twice);
+    tcase_add_test(tcase, mig_manager_finishes_first);
     tcase_add_test(tcase, success_alone_is_not_enough);
     tcase_add_test(tcase, vgpu_guests_are_never_cut);
     tcase_add_loop_test(tcase, more_slots_are_there_at_once, 0, G_N_ELEMENTS(more));
