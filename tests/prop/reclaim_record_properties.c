@@ -173,7 +173,8 @@ static void begin_tape(struct store *store)
         .state = record_state_new(),
     };
     store_set_observer(store, &tape.observer);
-    extender = (struct extender){.store = store, .cluster = &cluster, .bind_timeout_ms = 3000};
+    /* The cluster's time may be later than this machine's clock. */
+    extender = (struct extender){.store = store, .cluster = &cluster, .bind_timeout_ms = INT32_MAX};
     begin_file(store);
 }
 
