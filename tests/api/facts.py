@@ -91,9 +91,11 @@ def words():
 def has_word(word):
     """Anywhere in the tree, whole; what ends in a dash or a low line may be only a beginning, and
     capitals the end of a constant's name."""
-    start = r"(?<![^\W_])" if word.isupper() else r"(?<!\w)"
+    # Beginning with the word itself: with what may not stand before it, the search takes a hundred times as long.
     end = "" if word[-1] in "-_" else r"(?!\w)"
-    return re.search(start + re.escape(word) + end, words()) is not None
+    before = r"[^\W_]" if word.isupper() else r"\w"
+    return any(not re.match(before, words()[found.start() - 1:found.start()])
+               for found in re.finditer(re.escape(word) + end, words()))
 
 
 @functools.lru_cache(None)
