@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies that are too large, and too many at a time; answers that nobody takes."""
 
+import collections
 import contextlib
 import fcntl
 import http.client
+import itertools
 import socket
 import sys
 import time
@@ -24,27 +26,33 @@ def check_sizes(walk, listener):
     for operation in operations if listener == "scheduler" else []:
         answer = announce(walk.bases[listener], operation.path, BODY_MAX[listener] + 1)
         walk.hold(operation, answer, f"{listener}: POST {operation.path}: 413", (413, None))
-    for operation in operations:
-        walk.hold(operation, stall(walk, operation.path, listener),
-                  f"{listener}: POST {operation.path}: 503",
-                  (503, "application/json" if listener == "operations" else None))
+    media = "application/json" if listener == "operations" else None
+    for operation, answer in stall(walk, operations, listener):
+        walk.hold(operation, answer, f"{listener}: POST {operation.path}: 503", (503, media))
 
 
-def stall(walk, path, listener):
-    """What is answered to a body that stops before its last byte, while others need its memory."""
+def stall(walk, operations, listener):
+    """(operation, what is answered to its body, which stops before its last byte, when a fourth one needs
+    the memory). The first three need it from the last three."""
     host, port = walk.bases[listener].removeprefix("http://").split(":")
     length = BODY_MAX[listener]
+    rest = b" " * (length - 1)
+    held = collections.deque()
     with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
-                for _ in range(4)]
-        for one in held:
-            one.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n"
-                        f"Content-Length: {length}\r\n\r\n".encode() + b" " * (length - 1))
+        for operation in [*operations, *itertools.islice(itertools.cycle(operations), 3)]:
+            one = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
+            one.sendall(f"POST {operation.path} HTTP/1.1\r\nHost: x\r\n"
+                        f"Content-Length: {length}\r\n\r\n".encode())
+            one.sendall(rest)
             await_read(one)
-        held[0].sendall(b" ")
-        reply = http.client.HTTPResponse(held[0])
-        reply.begin()
-        return Answer(reply.status, reply.headers, reply.read())
+            held.append((operation, one))
+            if len(held) == 4:
+                operation, first = held.popleft()
+                first.sendall(b" ")
+                reply = http.client.HTTPResponse(first)
+                reply.begin()
+                yield operation, Answer(reply.status, reply.headers, reply.read())
+                first.close()
 
 
 def await_read(connection):
