@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who gives back what a namespace has lent, how fast, and what is asked right before each of them ends. One node of
+ * four cards: namespace a has them all, and is sure of one; b is sure of three.
+ */
+#include "suite.h"
+#include "literals.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "reclaim/reclaimer.h"
+#include "wire/claim.h"
+#include "wire/kubernetes.h"
+
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define GPUS "gpuledger.io/gpus"
+#define SECOND_MS 1000
+#define LENDERS 4
+#define WANTING 3
+
+/* One of namespace a. */
+struct lender {
+    const char *annotations; /* more of them: ",\"k\":\"v\"" */
+    const char *kind;        /* of its controller; NULL: it has none */
+    const char *uid;         /* of the pod that has its name by now; NULL: its own */
+    bool ending, gone;
+    enum eviction tried, evicted; /* what the API server says */
+};
+
+static struct lender lenders[LENDERS];
+static struct store *known;
+static struct reclaimer *reclaimer;
+static struct reclaimer_options options;
+static struct moment moment;
+static char *claims;   /* of the Node */
+static GString *asked; /* of evictions: "a0? a0" */
+static unsigned n_tried, n_evicted;
+static bool come[WANTING]; /* pods of namespace b that have a card */
+static int n_wanting;
+
+/* --- replicas ------------------------------------------------------------------------------------- */
+
+static unsigned n_terms,
+    term_until; /* how often it was asked; how often it serves still, 0: always */
+
+static uint64_t term_of(struct leadership *leadership)
+{
+    return term_until == 0 || n_terms++ < term_until ? 7 : 8;
+}
+
+static const struct leadership_ops leader_ops = {.term = term_of};
+static struct leadership leader = {&leader_ops};
+
+/* --- the cluster ---------------------------------------------------------------------------------- */
+
+#define HELD                                                                                       \
+    "\"ALIYUN_COM_GPU_MEM_IDX\":\"%d\",\"ALIYUN_COM_GPU_MEM_POD\":\"10\","                         \
+    "\"ALIYUN_COM_GPU_MEM_DEV\":\"10\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\","                  \
+    "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"1\"%s"
+
+/* Free with g_free. */
+static char *text_of(const char *ns, int i, int card, const struct lender *lender, const char *uid)
+{
+    g_autofree char *held =
+        card >= 0
+            ? g_strdup_printf(HELD, card, lender && lender->annotations ? lender->annotations : "")
+            : g_strdup("");
+    g_autofree char *owners =
+        lender && lender->kind
+            ? g_strdup_printf(",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\","
+                              "\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]",
+                              lender->kind)
+            : g_strdup("");
+
+    return g_strdup_printf(
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s%d\",\"uid\":\"%s\",\"annotations\":{%s}"
+        "%s%s,\"creationTimestamp\":\"2026-01-02T00:00:00Z\"},\"spec\":{\"priority\":%d,%s"
+        "\"schedulerName\":\"default-scheduler\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+        "\"limits\":{\"" MEM "\":\"10\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+        ns, ns, i, uid, held, owners,
+        lender && lender->ending ? ",\"deletionTimestamp\":\"2026-01-03T00:00:00Z\"" : "", -i,
+        card >= 0 ? "\"nodeName\":\"n\"," : "", card >= 0 ? "Running" : "Pending");
+}
+
+static void decode(struct json_arena *arena, const char *text, struct pod_view *ret_pod)
+{
+    const cJSON *object = json_parse(arena, text, strlen(text), NULL);
+
+    ck_assert_msg(object && pod_view_decode(arena, object, ret_pod, NULL), "%s", text);
+}
+
+static void apply(const char *ns, int i, int card, const struct lender *lender)
+{
+    g_autofree char *uid = g_strdup_printf("%s%d", ns, i);
+    g_autofree char *text = text_of(ns, i, card, lender, uid);
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod;
+
+    decode(arena, text, &pod);
+    if (lender && lender->gone)
+        store_delete_pod(known, uid);
+    else
+        store_apply_pod(known, &pod);
+}
+
+/* What the watches show. */
+static void tell(void)
+{
+    const struct string_pair note = {CLAIM_KEY, claims};
+    int n_come = 0;
+
+    store_apply_node(known, &(struct node_view){
+                                .name = "n",
+                                .annotations = {&note, claims != NULL},
+                                .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"}),
+                                .allocatable = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
+    for (int i = 0; i < LENDERS; i++)
+        apply("a", i, i, &lenders[i]);
+    for (int i = 0; i < n_wanting; i++)
+        apply("b", i, come[i] ? LENDERS - 1 - n_come++ : -1, NULL);
+}
+
+static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, const char *name,
+                             int64_t deadline_ms, struct node_view *ret_node, GError **error)
+{
+    struct string_pair *pair = json_arena_alloc(arena, sizeof *pair);
+
+    *pair = (struct string_pair){CLAIM_KEY, claims};
+    *ret_node = (struct node_view){.name = name, .annotations = {pair, claims != NULL}};
+    return OUTCOME_OK;
+}
+
+static enum outcome annotate_node(struct cluster *cluster, const struct node_annotation *annotation,
+                                  int64_t deadline_ms, GError **error)
+{
+    g_free(claims);
+    claims = g_strdup(annotation->value);
+    return OUTCOME_OK;
+}
+
+static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
+                            const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
+                            GError **error)
+{
+    const int i = name[1] - '0';
+
+    if (lenders[i].gone)
+        return OUTCOME_NOT_FOUND;
+    char *text = text_of("a", i, i, &lenders[i], lenders[i].uid ? lenders[i].uid : name);
+    char *kept = json_arena_alloc(arena, strlen(text) + 1);
+    strcpy(kept, text);
+    g_free(text);
+    decode(arena, kept, ret_pod);
+    return OUTCOME_OK;
+}
+
+static const struct cluster_ops ops = {
+    .name = "table", .get_pod = get_pod, .get_node = get_node, .annotate_node = annotate_node};
+static struct cluster cluster = {&ops};
+
+static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
+{
+    struct lender *lender = &lenders[evictee->name[1] - '0'];
+    const enum eviction outcome = try ? lender->tried : lender->evicted;
+
+    g_string_append_printf(asked, "%s%s%s", asked->len ? " " : "", evictee->uid, try ? "?" : "");
+    n_tried += try;
+    if (!try)
+        ck_assert_msg(claims && strstr(claims, evictee->uid), "%s ends, and no claim names it",
+                      evictee->uid);
+    if (outcome != EVICTION_DONE) {
+        g_set_error(error, g_quark_from_static_string("test"), 0, "no");
+        return outcome;
+    }
+    n_evicted += !try;
+    lender->ending |= !try;
+    return EVICTION_DONE;
+}
+
+static void set_min(const char *ns, const char *min)
+{
+    store_apply_resource_quota(
+        known, &(struct resource_quota_view){
+                   .ns = ns, .name = "q", .elastic = true, .min = PAIRS({GPUS, min})});
+}
+
+static void setup(void)
+{
+    moment = (struct moment){.now_ns = INT64_C(1764100000000000000), .now_ms = 1000000};
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    asked = g_string_new(NULL);
+    n_tried = n_evicted = n_terms = term_until = 0;
+    n_wanting = WANTING;
+    memset(come, 0, sizeof come);
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i] = (struct lender){.kind = "ReplicaSet"};
+    known = store_new(&(struct store_options){.policy = &policies[0],
+                                              .patience_ms = 60000,
+                                              .elastic_quotas = true,
+                                              .reclaim = true,
+                                              .silent = true});
+    store_set_moment(known, &moment);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(known, (enum feed)feed);
+    set_min("a", "1");
+    set_min("b", "3");
+    tell();
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(known, (enum feed)feed);
+    options = (struct reclaimer_options){
+        .delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = false};
+}
+
+static void teardown(void)
+{
+    reclaimer_free(reclaimer);
+    reclaimer = NULL;
+    store_free(known);
+    g_clear_pointer(&claims, g_free);
+    g_string_free(asked, TRUE);
+}
+
+/* So many seconds, in each of which the watches show everything and it looks once. */
+static void pass(int seconds)
+{
+    if (!reclaimer)
+        reclaimer = reclaimer_new(&(struct reclaimer_args){.store = known,
+                                                           .cluster = &cluster,
+                                                           .leadership = &leader,
+                                                           .evict = evict,
+                                                           .options = options});
+    for (int i = 0; i < seconds; i++) {
+        moment.now_ms += SECOND_MS;
+        moment.now_ns += INT64_C(1000000) * SECOND_MS;
+        tell();
+        reclaimer_look(reclaimer);
+    }
+}
+
+/* The others of namespace b are gone. */
+static void let_one_want(void)
+{
+    for (n_wanting = WANTING; n_wanting > 1;) {
+        g_autofree char *uid = g_strdup_printf("b%d", --n_wanting);
+        store_delete_pod(known, uid);
+    }
+}
+
+static guint n_claims(void)
+{
+    g_autoptr(GPtrArray) read = claims_decode(claims, NULL);
+    guint n = 0;
+
+    for (guint i = 0; i < read->len; i++)
+        n += !claim_is_over(read->pdata[i]);
+    return n;
+}
+
+/* --- who may end ---------------------------------------------------------------------------------- */
+
+static const struct {
+    struct lender lender;
+    bool uncontrolled;
+    unsigned n_evicted;
+} candidates[] = {
+    {{.kind = "ReplicaSet"}, false, 3},
+    {{.kind = "Job"}, false, 3},
+    {{.kind = NULL}, false, 0},
+    {{.kind = NULL}, true, 3},
+    {{.kind = "DaemonSet"}, true, 0},
+    {{.annotations = ",\"kubernetes.io/config.mirror\":\"x\""}, true, 0},
+    {{.annotations = ",\"descheduler.alpha.kubernetes.io/prefer-no-eviction\":\"\""}, true, 0},
+    {{.annotations = ",\"descheduler.alpha.kubernetes.io/eviction-in-progress\":\"\""}, true, 0},
+    {{.annotations = ",\"scheduling.koordinator.sh/refuse-to-migrate\":\"true\""}, true, 0},
+    {{.annotations = ",\"scheduling.koordinator.sh/refuse-to-migrate\":\"false\""}, true, 3},
+    {{.annotations = ",\"scheduling.koordinator.sh/eviction-cost\":\"2147483647\""}, true, 0},
+    {{.annotations = ",\"scheduling.koordinator.sh/eviction-cost\":\"7\""}, true, 3},
+    {{.annotations = ",\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"false\""}, true, 0},
+    {{.annotations = ",\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"true\""}, true, 3},
+    {{.annotations = ",\"karpenter.sh/do-not-disrupt\":\"true\""}, true, 0},
+    {{.annotations = ",\"gang.scheduling.koordinator.sh/name\":\"g\""}, true, 0},
+    {{.kind = "ReplicaSet", .uid = "another"}, false, 0},
+    {{.kind = "ReplicaSet", .tried = EVICTION_LATER}, false, 3}, /* a budget: it is waited for */
+    {{.kind = "ReplicaSet", .tried = EVICTION_FAILED}, false, 0},
+    {{.kind = "ReplicaSet", .tried = EVICTION_UNKNOWN}, false, 0},
+};
+
+START_TEST(who_may_not_end_is_never_evicted)
+{
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i] = candidates[_i].lender;
+    options.uncontrolled = candidates[_i].uncontrolled;
+    pass(20);
+    ck_assert_msg(n_evicted == candidates[_i].n_evicted, "%u: %s", n_evicted, asked->str);
+    ck_assert_int_eq(claims != NULL, candidates[_i].n_evicted > 0);
+}
+END_TEST
+
+/* Of the others as many give back as it takes, those of least priority first. */
+START_TEST(somebody_else_ends_for_whom_stays)
+{
+    lenders[3].annotations = ",\"karpenter.sh/do-not-disrupt\":\"true\"";
+    lenders[2].tried = EVICTION_FAILED;
+    pass(20);
+    ck_assert_uint_eq(n_evicted, 2);
+    ck_assert(lenders[1].ending && lenders[0].ending);
+    /* They are left alone for five minutes. */
+    const unsigned before = n_tried;
+    pass(260);
+    ck_assert_uint_eq(n_tried, before);
+    lenders[2].tried = EVICTION_DONE;
+    lenders[3].annotations = NULL;
+    pass(60);
+    ck_assert_uint_eq(n_evicted, 3);
+}
+END_TEST
+
+/* Between the claim and its end: the claim goes, and it does not end. */
+static const struct {
+    const char *annotations;
+    const char *min; /* of namespace a */
+    bool ends;
+} changes[] = {
+    {NULL, "1", true},
+    {",\"karpenter.sh/do-not-disrupt\":\"true\"", "1", false},
+    {NULL, "4", false},
+    {NULL, "3", true}, /* one has been borrowed still */
+};
+
+START_TEST(it_is_asked_again_right_before)
+{
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 10 && !claims; i++)
+        pass(1);
+    ck_assert_uint_eq(n_claims(), 1);
+    for (int i = 0; i < LENDERS; i++) {
+        lenders[i].evicted = EVICTION_DONE;
+        lenders[i].annotations = changes[_i].annotations;
+    }
+    set_min("a", changes[_i].min);
+    g_string_truncate(asked, 0);
+    pass(6);
+    ck_assert_uint_eq(n_evicted, changes[_i].ends ? 1 : 0);
+    ck_assert_uint_eq(n_claims(), changes[_i].ends ? 1 : 0);
+}
+END_TEST
+
+START_TEST(who_has_gone_meanwhile_is_not_evicted)
+{
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 10 && !claims; i++)
+        pass(1);
+    g_string_truncate(asked, 0);
+    for (int i = 0; i < LENDERS; i++) {
+        lenders[i].evicted = EVICTION_DONE;
+        lenders[i].gone = _i == 0;
+        lenders[i].ending = _i == 1;
+        lenders[i].uid = _i == 2 ? "another" : NULL; /* the watch has yet to show it */
+    }
+    pass(30);
+    ck_assert_str_eq(asked->str, "");
+}
+END_TEST
+
+/* --- how fast ------------------------------------------------------------------------------------- */
+
+START_TEST(so_many_are_on_their_way_out_at_once)
+{
+    options.at_once = 2;
+    pass(60);
+    ck_assert_uint_eq(n_evicted, 2);
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].gone = lenders[i].ending;
+    pass(10);
+    ck_assert_uint_eq(n_evicted, 3);
+}
+END_TEST
+
+/* Even if they end at once. */
+START_TEST(so_many_end_within_a_minute)
+{
+    const int began_s = 1000;
+    int at_s[LENDERS] = {0};
+
+    options.per_minute = 1;
+    for (unsigned seen = 0; seen < WANTING;) {
+        pass(1);
+        for (int i = 0; i < LENDERS; i++)
+            lenders[i].gone = lenders[i].ending;
+        if (n_evicted > seen)
+            at_s[seen++] = (int)(moment.now_ms / SECOND_MS) - began_s;
+        ck_assert_int_lt(moment.now_ms, 2000000);
+    }
+    ck_assert_int_ge(at_s[1] - at_s[0], 60);
+    ck_assert_int_ge(at_s[2] - at_s[1], 60);
+    ck_assert_int_lt(at_s[2] - at_s[0], 130);
+}
+END_TEST
+
+/* More than eight minutes' worth is nobody's. */
+START_TEST(what_would_take_too_long_is_not_begun)
+{
+    options.per_minute = 0;
+    pass(60);
+    ck_assert_uint_eq(n_claims(), 0);
+    ck_assert_uint_eq(n_tried, 0);
+}
+END_TEST
+
+/* An answer that was lost takes the place of one that ends, and is asked for again after a minute. */
+START_TEST(an_unknown_outcome_counts)
+{
+    options.at_once = _i == 0 ? 1 : 10;
+    options.per_minute = _i == 1 ? 1 : 10;
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_UNKNOWN;
+    pass(5);
+    const size_t length = asked->len;
+    ck_assert(!g_str_has_suffix(asked->str, "?")); /* one was meant */
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_DONE;
+    pass(55);
+    if (_i < 2)
+        ck_assert_msg(asked->len == length, "%s", asked->str + length);
+    pass(60);
+    ck_assert_uint_ge(n_evicted, 1);
+}
+END_TEST
+
+START_TEST(nobody_gives_back_before_the_pod_has_waited)
+{
+    options.delay_ms = 30 * SECOND_MS;
+    pass(29);
+    ck_assert_uint_eq(n_claims(), 0);
+    pass(3);
+    ck_assert_uint_eq(n_evicted, 3);
+}
+END_TEST
+
+/* --- the term --------------------------------------------------------------------------------- */
+
+/* It is asked when it looks, before a claim is written, and before each eviction. */
+START_TEST(each_eviction_is_of_the_term_in_which_it_looked)
+{
+    const unsigned n = (unsigned)_i;
+
+    /* All three have claims, and nobody has ended yet. */
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    pass(8);
+    ck_assert_uint_eq(n_claims(), WANTING);
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_DONE;
+    moment.now_ms += 10 * SECOND_MS; /* after the pause */
+    moment.now_ns += INT64_C(10000000000);
+    n_terms = 0;
+    term_until = 1 + n; /* the look itself */
+    pass(1);
+    ck_assert_uint_eq(n_evicted, n);
+}
+END_TEST
+
+START_TEST(who_serves_no_more_claims_nothing)
+{
+    pass(2); /* they have not waited for long enough */
+    ck_assert_uint_eq(n_tried, 0);
+    n_terms = 0;
+    term_until = 1;
+    pass(1);
+    ck_assert_uint_eq(n_claims(), 0);
+    ck_assert_uint_gt(n_tried, 0);
+}
+END_TEST
+
+/* --- claims ----------------------------------------------------------------------------------- */
+
+/* After ten minutes; then nobody gives back for it for a minute, and after that for two. */
+START_TEST(a_claim_that_lapses_waits_longer_each_time)
+{
+    int64_t since_ms[3];
+
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 1000 && n_claims() == 0; j++)
+            pass(1);
+        ck_assert_uint_eq(n_claims(), 1);
+        since_ms[i] = moment.now_ms;
+        for (int j = 0; j < 1000 && n_claims() == 1; j++)
+            pass(1);
+        ck_assert_int_eq((moment.now_ms - since_ms[i]) / SECOND_MS, CLAIM_MS / SECOND_MS);
+    }
+    ck_assert_int_ge(since_ms[1] - since_ms[0], CLAIM_MS + 60 * SECOND_MS);
+    ck_assert_int_lt(since_ms[1] - since_ms[0], CLAIM_MS + 70 * SECOND_MS);
+    ck_assert_int_ge(since_ms[2] - since_ms[1], CLAIM_MS + 120 * SECOND_MS);
+    ck_assert_int_lt(since_ms[2] - since_ms[1], CLAIM_MS + 130 * SECOND_MS);
+}
+END_TEST
+
+START_TEST(a_claim_ends_when_its_pod_has_come)
+{
+    let_one_want();
+    pass(6);
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert(lenders[3].ending);
+    lenders[3].gone = come[0] = true;
+    const uint64_t before = metrics_counted(COUNTER_RECLAIMS, RECLAIM_RESULT_BOUND);
+    pass(1);
+    ck_assert_uint_eq(n_claims(), 0);
+    ck_assert_uint_eq(metrics_counted(COUNTER_RECLAIMS, RECLAIM_RESULT_BOUND), before + 1);
+    /* For whoever takes over within the minute. */
+    ck_assert_ptr_nonnull(strstr(claims, "\"for\":\"over b0\""));
+    ck_assert_ptr_nonnull(strstr(claims, "\"ends\":[\"a3\"]"));
+    pass(62);
+    ck_assert_ptr_null(claims);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("reclaim_evictions");
+    TCase *tests = tcase_create("evictions");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, who_may_not_end_is_never_evicted, 0, G_N_ELEMENTS(candidates));
+    tcase_add_test(tests, somebody_else_ends_for_whom_stays);
+    tcase_add_loop_test(tests, it_is_asked_again_right_before, 0, G_N_ELEMENTS(changes));
+    tcase_add_loop_test(tests, who_has_gone_meanwhile_is_not_evicted, 0, 3);
+    tcase_add_test(tests, so_many_are_on_their_way_out_at_once);
+    tcase_add_test(tests, so_many_end_within_a_minute);
+    tcase_add_test(tests, what_would_take_too_long_is_not_begun);
+    tcase_add_loop_test(tests, an_unknown_outcome_counts, 0, 3);
+    tcase_add_test(tests, nobody_gives_back_before_the_pod_has_waited);
+    tcase_add_loop_test(tests, each_eviction_is_of_the_term_in_which_it_looked, 0, 4);
+    tcase_add_test(tests, who_serves_no_more_claims_nothing);
+    tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
+    tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
