@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For which of the pods that wait moves are looked for. */
+#include "evicting_api.h"
+
+#include "kube/api_cluster.h"
+#include "literals.h"
+#include "maintain/waiting.h"
+#include "suite.h"
+#include "wire/kubernetes.h"
+
+#define MEM "aliyun.com/gpu-mem"
+#define NOW INT64_C(1767614400) /* of the clock that stands still */
+
+static struct cluster *cluster;
+static struct store *known;
+static GHashTable *passed;
+
+/* An API server's pod; `wants` units, on the first card of `node`. */
+static const char *text_of(const char *name, int wants, const char *node, const char *created,
+                           const char *annotations)
+{
+    return keep(g_strdup_printf(
+        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"%s\",\"uid\":\"uid-%s\","
+        "\"creationTimestamp\":\"%s\",\"annotations\":{%s%s},\"ownerReferences\":[{\"apiVersion\":"
+        "\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]},"
+        "\"spec\":{%s%s%s\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"%d\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+        name, name, created,
+        node ? "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"" : "",
+        annotations, node ? "\"nodeName\":\"" : "", node ? node : "", node ? "\"," : "", wants,
+        node ? "Running" : "Pending"));
+}
+
+static void apply(const char *text)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view view;
+
+    ck_assert(pod_view_decode(arena, json_parse(arena, text, strlen(text), NULL), &view, NULL));
+    store_apply_pod(known, &view);
+}
+
+/* n1: one card of 10, with a pod of 4. n2: one of 4, which takes it. */
+static void setup(void)
+{
+    static const char *const sizes[] = {"10", "4"};
+
+    evicting_begin();
+    cluster = api_cluster_new(client);
+    passed = g_hash_table_new(g_str_hash, g_str_equal);
+    known = store_new(&(struct store_options){.policy = policies, .hold_ms = 1});
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(known, feed);
+    for (int i = 0; i < 2; i++)
+        store_apply_node(known,
+                         &(struct node_view){
+                             .name = i ? "n2" : "n1",
+                             .capacity = PAIRS({MEM, sizes[i]}, {"aliyun.com/gpu-count", "1"}),
+                             .allocatable = PAIRS({MEM, sizes[i]}, {"aliyun.com/gpu-count", "1"})});
+    const char *web = text_of("web", 4, "n1", "2026-01-05T10:00:00Z", "");
+    apply(web);
+    answer("GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn1", FAKE_ALWAYS, 200,
+           keep(g_strdup_printf("{\"items\":[%s]}", web)));
+    answer("GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn2", FAKE_ALWAYS, 200, "{\"items\":[]}");
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(known, feed);
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(fake_server_unscripted(server), 0);
+    g_hash_table_unref(passed);
+    store_free(known);
+    api_cluster_free(cluster);
+    evicting_end();
+}
+
+/* A pod that waits; the API server has it so: bound by now to that node, or NULL; with these annotations. */
+static void wait_as(const char *name, int wants, const char *created, const char *node,
+                    const char *annotations)
+{
+    apply(text_of(name, wants, NULL, created, annotations));
+    answer(keep(g_strdup_printf("GET /api/v1/namespaces/ml/pods/%s ", name)), FAKE_ALWAYS, 200,
+           text_of(name, wants, node, created, annotations));
+}
+
+static struct relocation *find(int64_t waited_ms, GError **error)
+{
+    return waiting_find(
+        &(struct waiting_query){.relocation = {.store = known, .cluster = cluster, .moves_max = 10},
+                                .waited_ms = waited_ms,
+                                .now_s = NOW,
+                                .passed = passed},
+        error);
+}
+
+#define OLD "2026-01-05T11:00:00Z"
+
+/* Half an hour ago the clock said so. */
+static const struct {
+    const char *created;
+    int64_t waited_ms;
+    bool found;
+} ages[] = {
+    {"2026-01-05T11:30:00Z", 1800000, true},
+    {"2026-01-05T11:30:01Z", 1800000, false},
+    {"2026-01-05T11:30:00Z", 1800001, false},
+    {"yesterday", 1800000, true}, /* made long ago */
+};
+
+START_TEST(who_has_waited_for_long_enough_is_helped)
+{
+    wait_as("big", 8, ages[_i].created, NULL, "");
+    g_autoptr(relocation) plan = find(ages[_i].waited_ms, NULL);
+    ck_assert(plan);
+    ck_assert_uint_eq(plan->steps->len, ages[_i].found ? 1 : 0);
+    ck_assert_int_eq(plan->reached, true);
+    ck_assert_str_eq(plan->goal, ages[_i].found ? "room for ml/big (8 units of memory of one card)"
+                                                : "room for those who wait");
+}
+END_TEST
+
+static const struct {
+    int wants;
+    const char *node, *annotations; /* by now */
+    bool passed;
+    const char *why; /* NULL: moves are found */
+} pods[] = {
+    {8, NULL, "", false, NULL},
+    {8, "n1", "", false, "1 wait, and no moves help any of them"},
+    {8, NULL, "", true, "1 wait, and no moves help any of them"},
+    {8, NULL, "\"gang.scheduling.koordinator.sh/name\":\"g\"", false,
+     "1 wait, and no moves help any of them"},
+    {5, NULL, "", false, "1 wait, and no moves help any of them"}, /* it fits as it is */
+    {11, NULL, "", false, "1 wait, and no moves help any of them"},
+};
+
+START_TEST(who_needs_no_moves_or_none_help_is_passed_over)
+{
+    wait_as("big", pods[_i].wants, OLD, pods[_i].node, pods[_i].annotations);
+    if (pods[_i].passed)
+        g_hash_table_add(passed, (gpointer) "uid-big");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan);
+    ck_assert_uint_eq(plan->steps->len, pods[_i].why ? 0 : 1);
+    ck_assert_int_eq(plan->reached, pods[_i].why == NULL);
+    if (pods[_i].why)
+        ck_assert_str_eq(plan->why, pods[_i].why);
+    else
+        ck_assert_str_eq(plan->name, "big");
+}
+END_TEST
+
+START_TEST(the_first_whom_moves_help_is_helped)
+{
+    wait_as("huge", 11, "2026-01-05T10:30:00Z", NULL, "");
+    wait_as("later", 8, "2026-01-05T11:10:00Z", NULL, "");
+    wait_as("sooner", 9, "2026-01-05T11:00:00Z", NULL, "");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan);
+    ck_assert_str_eq(plan->name, "sooner");
+}
+END_TEST
+
+START_TEST(of_many_the_first_are_looked_at)
+{
+    const int n = WAITING_TRIES_MAX + _i;
+    g_autofree char *why = g_strdup_printf(_i == 0 ? "%d wait, and no moves help any of them"
+                                                   : "%d wait, and no moves help one of the "
+                                                     "first 16",
+                                           n);
+
+    for (int i = 0; i < n; i++)
+        wait_as(keep(g_strdup_printf("p%02d", i)), 11,
+                keep(g_strdup_printf("2026-01-05T10:%02d:00Z", i)), NULL, "");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan);
+    ck_assert_str_eq(plan->why, why);
+    ck_assert_uint_eq(count_requests("/ml/pods/p15 ", NULL), 1);
+    ck_assert_uint_eq(count_requests("/ml/pods/p16 ", NULL), 0);
+}
+END_TEST
+
+START_TEST(a_pod_that_is_gone_is_passed_over)
+{
+    apply(text_of("big", 8, NULL, OLD, ""));
+    answer("GET /api/v1/namespaces/ml/pods/big ", FAKE_ALWAYS, 404, NULL);
+    g_autoptr(relocation) plan = find(1000, NULL);
+    g_autoptr(relocation) gone = waiting_gone("ml", "big");
+    ck_assert(plan && plan->steps->len == 0 && !plan->reached);
+    ck_assert(gone && gone->steps->len == 0 && gone->reached);
+    ck_assert_str_eq(gone->goal, "room for ml/big, which is gone");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("waiting");
+    TCase *tests = tcase_create("waiting");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, who_has_waited_for_long_enough_is_helped, 0, G_N_ELEMENTS(ages));
+    tcase_add_loop_test(tests, who_needs_no_moves_or_none_help_is_passed_over, 0,
+                        G_N_ELEMENTS(pods));
+    tcase_add_test(tests, the_first_whom_moves_help_is_helped);
+    tcase_add_loop_test(tests, of_many_the_first_are_looked_at, 0, 2);
+    tcase_add_test(tests, a_pod_that_is_gone_is_passed_over);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
