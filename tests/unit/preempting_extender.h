@@ -6,6 +6,7 @@
  */
 #include "literals.h"
 
+#include "base/log.h"
 #include "verbs/extender.h"
 
 #include <check.h>
@@ -15,12 +16,10 @@
 
 static struct extender extender;
 
-static inline void setup(void)
+static inline void begin_with(const struct store_options *options)
 {
-    extender = (struct extender){
-        .store = store_new(&(struct store_options){.patience_ms = 60000}),
-        .bind_timeout_ms = 3000,
-    };
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    extender = (struct extender){.store = store_new(options), .bind_timeout_ms = 3000};
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
     for (int i = 1; i <= 2; i++)
@@ -29,6 +28,11 @@ static inline void setup(void)
                                              .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})});
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(extender.store, feed);
+}
+
+static inline void setup(void)
+{
+    begin_with(&(struct store_options){.patience_ms = 60000});
 }
 
 static inline void teardown(void)
@@ -45,6 +49,7 @@ struct pod {
     int64_t priority;
     const char *nominated;
     bool terminating, particular;
+    const char *created; /* NULL: when the year began */
 };
 
 static inline void apply(struct pod pod)
@@ -54,7 +59,7 @@ static inline void apply(struct pod pod)
         &(struct pod_view){.ns = "ml",
                            .name = pod.uid,
                            .uid = pod.uid,
-                           .created = "2026-01-01T00:00:00Z",
+                           .created = pod.created ? pod.created : "2026-01-01T00:00:00Z",
                            .priority = pod.priority,
                            .node_name = pod.node,
                            .nominated_node = pod.nominated,
