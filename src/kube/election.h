@@ -24,7 +24,7 @@
 #define ELECTION_PATIENCE_MS 60000
 
 struct election_options {
-    const char *identity;      /* borrowed; no two candidates share one */
+    const char *identity;      /* borrowed; no two candidates share one (lease_identity) */
     int64_t duration_ms;       /* for whom sees our Lease; whole seconds */
     int64_t renew_deadline_ms; /* below the duration */
     int64_t retry_ms;          /* between renewals; looking on is done four times as often */

@@ -473,12 +473,10 @@ static void *run(void *data)
 
 /* --- start and end -------------------------------------------------------------------------- */
 
-/* A pod's host name is its own name; the rest keeps a restarted container from taking itself for
- * the one before. */
-static char *make_identity(void)
+char *lease_identity(const char *name)
 {
     g_autofree char *uuid = g_uuid_string_random();
-    return g_strdup_printf("%s_%.8s", g_get_host_name(), uuid);
+    return g_strdup_printf("%s_%.8s", name, uuid);
 }
 
 static void init(struct lease *lease, const struct lease_args *args)
@@ -490,7 +488,7 @@ static void init(struct lease *lease, const struct lease_args *args)
     lease->args.slept_ms = args->slept_ms ? args->slept_ms : clock_slept_ms;
     lease->ns = g_strdup(args->ns);
     lease->name = g_strdup(args->name);
-    lease->identity = args->identity ? g_strdup(args->identity) : make_identity();
+    lease->identity = g_strdup(args->identity);
     lease->title = g_strdup_printf("%s/%s", args->ns, args->name);
     lease->arena = json_arena_new();
     election_init(&lease->election, &(struct election_options){

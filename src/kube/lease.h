@@ -35,13 +35,18 @@ struct lease_args {
     void *changed_data;
     const char *ns;
     const char *name;
-    const char *identity; /* NULL: this host's name and something random */
+    const char *identity; /* no other process may have it: see lease_identity */
     int64_t duration_ms;
     int64_t renew_deadline_ms;
     int64_t retry_ms;
     int64_t first_wait_ms; /* before a Lease is made where none was ever seen */
     int64_t (*slept_ms)(void); /* of tests; NULL: clock_slept_ms */
 };
+
+/* A holder's name that no other process has: `name`, "_" and eight random hexadecimal digits. A replica
+ * takes a Lease with its own identity for its own, so two of one name would both serve; nor must a
+ * restarted container take itself for the one before. g_free. */
+char *lease_identity(const char *name);
 
 struct lease;
 

@@ -115,7 +115,7 @@ struct config {
     char *lease_name;
     char *lease_namespace;
     int64_t lease_duration_ms;
-    char *lease_identity; /* "": the host's name and something random */
+    char *lease_identity; /* what the holder's name begins with; "": the host's name */
     char *pod_name;       /* "": no label is kept */
 
     int64_t audit_interval_ms; /* 0: only when asked */

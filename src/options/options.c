@@ -254,8 +254,8 @@ const struct option options[] = {
      .help = "For how long the others wait for a holder that does not renew it, in whole seconds. "
              "The holder itself stops binding when it could not renew it for two thirds of this."},
     {"lease-identity", TEXT(lease_identity, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The holder's name in the Lease. No two replicas may share one. Without it: the "
-             "host's name, which is a pod's own, and something random."},
+     .help = "The holder's name in the Lease, to which every replica adds something random of its "
+             "own, so that replicas may share one. Without it: the host's name, which is a pod's."},
 
     {"pod-name", TEXT(pod_name, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
      .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "

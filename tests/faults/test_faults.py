@@ -272,6 +272,34 @@ async def open_conflict_test():
         cluster.check()
 
 
+async def same_identity_test():
+    """Two replicas were given one name, as a Deployment gives it to all its pods: one serves."""
+    elect = ("--leader-elect", "--lease-namespace=test", "--lease-identity=one")
+
+    async with cluster_of((1, 16)) as cluster, running(cluster, *elect) as first:
+        obj = cluster.create("a", 1)
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+
+        async def until(is_so, what):
+            while not await is_so():
+                require(asyncio.get_running_loop().time() < deadline, what)
+                await asyncio.sleep(0.1)
+
+        async def serves():
+            return await first.filter(obj) is not None
+
+        async def has_looked():
+            if await second.filter(obj) is not None:
+                return True
+            return "was last held by one_" in await second.text("operations", "/readyz?verbose")
+
+        await until(serves, "nobody holds the Lease")
+        async with running(cluster, *elect) as second:
+            await until(has_looked, "the second neither serves nor stands by")
+            require(await second.filter(obj) is None, "both serve")
+            require(await first.filter(obj) == ["n0"], "the first goes on")
+
+
 async def half_group_test():
     """Two replicas; the one that serves is killed when two of a group's four Bindings have been carried out. The
     other says that the group is half, and brings the rest."""
@@ -544,6 +572,7 @@ def tests():
     for title, faults in LEASES.items():
         yield f"Lease: {title}", lease_test(faults)
     yield "Lease: a Binding that comes after a crash", late_binding_test()
+    yield "Lease: two replicas of one name", same_identity_test()
     yield "bind: etcd carries out what was answered with 409", open_conflict_test()
     yield "Lease: a group that is half when its leader is killed", half_group_test()
     yield "watch: compaction", compaction_test()

@@ -330,6 +330,16 @@ START_TEST(another_holder_ends_the_term)
 }
 END_TEST
 
+START_TEST(no_two_have_one_identity)
+{
+    g_autofree char *one = lease_identity("name"), *other = lease_identity("name");
+
+    ck_assert(g_str_has_prefix(one, "name_"));
+    ck_assert(g_str_has_prefix(other, "name_"));
+    ck_assert_str_ne(one, other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lease");
@@ -351,6 +361,7 @@ int main(void)
     tcase_add_test(taking, a_race_that_is_lost_is_no_failure);
     tcase_add_loop_test(taking, tries_again_after_a_failure, 0, G_N_ELEMENTS(refusals));
     tcase_add_test(taking, a_name_that_leads_elsewhere_is_refused);
+    tcase_add_test(taking, no_two_have_one_identity);
     suite_add_tcase(suite, taking);
 
     tcase_add_checked_fixture(holding, setup, teardown);

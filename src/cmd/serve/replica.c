@@ -64,6 +64,8 @@ static void follow_lease(void *data, bool serves)
 static bool start_lease(struct replica *replica, const struct config *config, struct store *store,
                         struct backend *backend, GError **error)
 {
+    g_autofree char *identity =
+        lease_identity(*config->lease_identity ? config->lease_identity : g_get_host_name());
     const struct lease_args args = {
         .client = replica->client,
         .store = store,
@@ -73,7 +75,7 @@ static bool start_lease(struct replica *replica, const struct config *config, st
         .changed_data = replica,
         .ns = config->lease_namespace,
         .name = config->lease_name,
-        .identity = *config->lease_identity ? config->lease_identity : NULL,
+        .identity = identity,
         .duration_ms = config->lease_duration_ms,
         .renew_deadline_ms = RENEW_DEADLINE(config->lease_duration_ms),
         .retry_ms = RETRY(config->lease_duration_ms),
