@@ -222,8 +222,8 @@ struct answer {
 };
 
 static const struct answer answers[] = {
-    {409, STATUS("409", "Operation cannot be fulfilled on pods: p is bound"), OUTCOME_CONFLICT,
-     GPULEDGER_ERROR_CONFLICT, "Operation cannot be fulfilled on pods: p is bound"},
+    {409, STATUS("409", "pod p is already assigned to node \\\"n\\\""), OUTCOME_CONFLICT,
+     GPULEDGER_ERROR_CONFLICT, "pod p is already assigned to node \"n\""},
     {404, STATUS("404", "pods \\\"p\\\" not found"), OUTCOME_NOT_FOUND, GPULEDGER_ERROR_NOT_FOUND,
      "pods \"p\" not found"},
     {403, STATUS("403", "pods \\\"p\\\" is forbidden: no"), OUTCOME_REFUSED, GPULEDGER_ERROR_DENIED,
