@@ -19,10 +19,11 @@ enum gpuledger_error {
     GPULEDGER_ERROR_LIMIT,       /* larger than a declared maximum */
     GPULEDGER_ERROR_NOT_FOUND,   /* the object does not exist */
     GPULEDGER_ERROR_CONFLICT,    /* the object is in another state than assumed */
-    GPULEDGER_ERROR_DENIED,      /* credentials or permissions */
+    GPULEDGER_ERROR_DENIED,      /* permissions; a credential command that fails */
     GPULEDGER_ERROR_UNAVAILABLE, /* not now; nothing was changed; trying again may work */
-    GPULEDGER_ERROR_UNKNOWN,     /* the outcome is not known: a change may or may not have happened */
-    GPULEDGER_ERROR_IO,          /* local files, sockets */
+    GPULEDGER_ERROR_UNKNOWN, /* the outcome is not known: a change may or may not have happened */
+    GPULEDGER_ERROR_IO,      /* local files, sockets */
+    GPULEDGER_ERROR_CREDENTIALS, /* there are none, or the API server does not accept them */
 };
 
 GQuark gpuledger_error_quark(void);

@@ -81,7 +81,8 @@ static bool is_to_end(void)
 static bool is_to_wait(const GError *failure, int64_t waited_ms)
 {
     return g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE) ||
-           (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) &&
+           ((g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) ||
+             g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS)) &&
             waited_ms < DENIED_PATIENCE_MS);
 }
 

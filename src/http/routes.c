@@ -35,6 +35,7 @@ unsigned http_error_status(const GError *error)
         [GPULEDGER_ERROR_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
         [GPULEDGER_ERROR_UNKNOWN] = MHD_HTTP_INTERNAL_SERVER_ERROR,
         [GPULEDGER_ERROR_IO] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+        [GPULEDGER_ERROR_CREDENTIALS] = MHD_HTTP_FORBIDDEN,
     };
 
     return error->domain == GPULEDGER_ERROR && (size_t)error->code < G_N_ELEMENTS(statuses)

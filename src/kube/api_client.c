@@ -306,7 +306,7 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             return outcome;
         }
         attempt_error(&attempt, client, &request, call->once, &failure);
-        if (attempt.status == 401 && !renewed &&
+        if ((attempt.status == 401 || attempt.code == CURLE_SSL_CERTPROBLEM) && !renewed &&
             credentials_reject(client->credentials, credential)) {
             renewed = true;
             continue;

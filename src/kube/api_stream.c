@@ -173,6 +173,8 @@ static struct stream_result conclude(const struct api_stream *stream, struct tra
 
     curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &transfer->status);
     result.status = transfer->status;
+    if (code == CURLE_SSL_CERTPROBLEM || transfer->status == 401)
+        credentials_reject(api_client_credentials(stream->client), transfer->credential);
     if (code == CURLE_OK && transfer->status == 200 && transfer->call.complete)
         transfer->aborted = !transfer->call.complete(transfer->call.data, &transfer->error);
     if (transfer->aborted) {
@@ -218,8 +220,6 @@ static void end(struct api_stream *stream, struct transfer *transfer,
 {
     curl_multi_remove_handle(stream->multi, transfer->handle);
     metrics_count(COUNTER_API_CALLS, count_outcome(result));
-    if (result->status == 401)
-        credentials_reject(api_client_credentials(stream->client), transfer->credential);
     credential_unref(transfer->credential);
     curl_slist_free_all(transfer->headers);
     transfer->headers = NULL;

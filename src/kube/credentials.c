@@ -16,11 +16,12 @@
 #include <pthread.h>
 #include <string.h>
 
-#define TOKEN_AGE_MS 50000
+#define FILE_AGE_MS 50000
 #define RETRY_MS 5000
 #define EXEC_TIMEOUT_MS 60000
 #define EXPIRY_LEEWAY_US (10 * G_USEC_PER_SEC)
 #define TOKEN_SIZE_MAX ((size_t)64 << 10)
+#define CERTIFICATE_SIZE_MAX ((size_t)256 << 10)
 
 struct credentials {
     const struct kube_config *config;
@@ -35,6 +36,7 @@ struct credentials {
     int64_t obtained_ms;        /* when `current` was read or handed out */
     int64_t attempted_ms;       /* when the last attempt to renew ended */
     bool rejected;              /* the API server does not accept `current` */
+    unsigned rejections;        /* that have led to a renewal */
     bool renewing;              /* some thread is at it */
 };
 
@@ -133,14 +135,51 @@ static struct credential *run_command(const struct kube_config *config, int64_t 
     return credential;
 }
 
+static bool has_certificate(const struct kube_config *config)
+{
+    return config->cert_file || config->cert_data;
+}
+
+static bool runs_command(const struct kube_config *config)
+{
+    return config->exec && !config->token;
+}
+
 static bool is_renewable(const struct kube_config *config)
 {
-    return config->token_file || (config->exec && !config->token);
+    return config->token_file || has_certificate(config) || runs_command(config);
+}
+
+static bool read_certificate(const struct kube_config *config, struct credential *credential,
+                             GError **error)
+{
+    const bool file = config->cert_file && !config->cert_data;
+    const bool key_file = config->key_file && !config->key_data;
+
+    credential->cert_pem =
+        file ? small_file_read(config->cert_file, CERTIFICATE_SIZE_MAX, NULL, error)
+             : g_strdup(config->cert_data);
+    if (!credential->cert_pem)
+        return false;
+    credential->key_pem = key_file
+                              ? small_file_read(config->key_file, CERTIFICATE_SIZE_MAX, NULL, error)
+                              : g_strdup(config->key_data);
+    return credential->key_pem || !key_file;
+}
+
+/* What stands after a certificate is no part of it (RFC 7468, 2). */
+static void set_apart(struct credential *credential, unsigned rejections)
+{
+    if (!credential->cert_pem || rejections == 0)
+        return;
+    char *text = g_strdup_printf("%s\n# after %u rejections\n", credential->cert_pem, rejections);
+    g_free(credential->cert_pem);
+    credential->cert_pem = text;
 }
 
 /* I/O: without the lock. */
-static struct credential *renew(const struct credentials *credentials, int64_t deadline_ms,
-                                int64_t *ret_expires_us, GError **error)
+static struct credential *obtain(const struct credentials *credentials, int64_t deadline_ms,
+                                 int64_t *ret_expires_us, GError **error)
 {
     const struct kube_config *config = credentials->config;
     g_autoptr(GError) failure = NULL;
@@ -166,6 +205,22 @@ static struct credential *renew(const struct credentials *credentials, int64_t d
     return g_atomic_rc_box_new0(struct credential);
 }
 
+/* The same with its certificate. */
+static struct credential *renew(const struct credentials *credentials, unsigned rejections,
+                                int64_t deadline_ms, int64_t *ret_expires_us, GError **error)
+{
+    const struct kube_config *config = credentials->config;
+    g_autoptr(credential) credential = obtain(credentials, deadline_ms, ret_expires_us, error);
+
+    if (!credential)
+        return NULL;
+    if (!credential->cert_pem && has_certificate(config) &&
+        !read_certificate(config, credential, error))
+        return NULL;
+    set_apart(credential, rejections);
+    return g_steal_pointer(&credential);
+}
+
 /* --- keeping them fresh --------------------------------------------------------------------- */
 
 struct credentials *credentials_new(const struct kube_config *config,
@@ -179,7 +234,7 @@ struct credentials *credentials_new(const struct kube_config *config,
         options = &defaults;
     credentials->config = config;
     credentials->options = (struct credentials_options){
-        .token_age_ms = options->token_age_ms ? options->token_age_ms : TOKEN_AGE_MS,
+        .file_age_ms = options->file_age_ms ? options->file_age_ms : FILE_AGE_MS,
         .retry_ms = options->retry_ms ? options->retry_ms : RETRY_MS,
         .exec_timeout_ms = options->exec_timeout_ms ? options->exec_timeout_ms : EXEC_TIMEOUT_MS,
     };
@@ -222,8 +277,9 @@ static bool wants_renewal(const struct credentials *credentials)
         return false;
     if (!credentials->current || credentials->rejected)
         return true;
-    if (credentials->config->token_file)
-        return now_ms - credentials->obtained_ms >= credentials->options.token_age_ms;
+    const struct kube_config *config = credentials->config;
+    if (config->token_file || (config->cert_file && !runs_command(config)))
+        return now_ms - credentials->obtained_ms >= credentials->options.file_age_ms;
     return has_expired(credentials, EXPIRY_LEEWAY_US);
 }
 
@@ -234,8 +290,10 @@ static void renew_unlocked(struct credentials *credentials, int64_t deadline_ms)
     int64_t expires_us = 0;
 
     credentials->renewing = true;
+    credentials->rejections += credentials->rejected;
+    const unsigned rejections = credentials->rejections;
     pthread_mutex_unlock(&credentials->lock);
-    struct credential *fresh = renew(credentials, deadline_ms, &expires_us, &failure);
+    struct credential *fresh = renew(credentials, rejections, deadline_ms, &expires_us, &failure);
     pthread_mutex_lock(&credentials->lock);
 
     credentials->renewing = false;
@@ -283,10 +341,10 @@ struct credential *credentials_get(struct credentials *credentials, int64_t dead
     if (credentials->current && !has_expired(credentials, 0))
         credential = credential_ref(credentials->current);
     else if (credentials->failure)
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED, "no credentials: %s",
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS, "no credentials: %s",
                     credentials->failure->message);
     else
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED, "no credentials: %s",
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS, "no credentials: %s",
                     credentials->renewing ? "still waiting for them" : "they have expired");
     pthread_mutex_unlock(&credentials->lock);
     return credential;

@@ -288,9 +288,12 @@ static void pause_denied(struct events *events, const GError *failure)
 
     if (events->denied_pause_ms == 0)
         log_event(LOG_LEVEL_WARN, "cannot write Events", LOG_TEXT("error", failure->message),
-                  LOG_TEXT("advice", "grant the verbs create and patch on events of the group "
-                                     "events.k8s.io in the whole cluster, or start with "
-                                     "--events=false"));
+                  LOG_TEXT("advice", failure->code == GPULEDGER_ERROR_CREDENTIALS
+                                         ? "check the credentials of the kubeconfig "
+                                           "or the service account"
+                                         : "grant the verbs create and patch on events of the "
+                                           "group events.k8s.io in the whole cluster, or start "
+                                           "with --events=false"));
     events->denied_pause_ms =
         CLAMP(events->denied_pause_ms * 2, DENIED_PAUSE_MS, DENIED_PAUSE_MAX_MS);
     events->denied_until_ms = clock_ms() + events->denied_pause_ms;
@@ -315,7 +318,8 @@ static void conclude(struct events *events, const struct letter *letter, enum ou
                                                             : POD_EVENT_RESULT_FAILED);
     if (outcome == OUTCOME_OK) {
         events->denied_pause_ms = 0;
-    } else if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED)) {
+    } else if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) ||
+               g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS)) {
         pause_denied(events, failure);
     } else if (!expired) {
         log_event_limited(LOG_LEVEL_WARN, "Event not written", LOG_TEXT("pod", letter->pod),

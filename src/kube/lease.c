@@ -136,9 +136,13 @@ static void report_failure(const struct lease *lease, const char *verb, enum out
     metrics_count(COUNTER_LEASE_FAILURES, outcome);
     if (outcome == OUTCOME_CONFLICT)
         return; /* somebody else was faster */
-    if (g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED)) {
-        g_autofree char *advice = g_strdup_printf(
-            "grant the verbs get, create and update on leases in namespace %s", lease->ns);
+    const bool stranger = g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS);
+    if (stranger || g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED)) {
+        g_autofree char *advice =
+            stranger ? g_strdup("check the credentials of the kubeconfig or the service account")
+                     : g_strdup_printf(
+                           "grant the verbs get, create and update on leases in namespace %s",
+                           lease->ns);
         log_event_limited(LOG_LEVEL_ERROR, "cannot use the Lease", LOG_TEXT("verb", verb),
                           LOG_TEXT("error", error->message), LOG_TEXT("advice", advice));
         return;

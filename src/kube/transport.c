@@ -118,20 +118,13 @@ static void set_trust(const struct kube_config *config, CURL *handle)
     }
 }
 
-static void set_identity(const struct kube_config *config, CURL *handle,
-                         const struct credential *credential)
+/* As text, not as files: libcurl uses a kept connection only for a certificate with the same text. */
+static void set_identity(CURL *handle, const struct credential *credential)
 {
-    const char *cert = credential->cert_pem ? credential->cert_pem : config->cert_data;
-    const char *key = credential->cert_pem ? credential->key_pem : config->key_data;
-
-    if (cert)
-        set_blob(handle, CURLOPT_SSLCERT_BLOB, cert);
-    else if (config->cert_file)
-        curl_easy_setopt(handle, CURLOPT_SSLCERT, config->cert_file);
-    if (key)
-        set_blob(handle, CURLOPT_SSLKEY_BLOB, key);
-    else if (config->key_file)
-        curl_easy_setopt(handle, CURLOPT_SSLKEY, config->key_file);
+    if (credential->cert_pem)
+        set_blob(handle, CURLOPT_SSLCERT_BLOB, credential->cert_pem);
+    if (credential->key_pem)
+        set_blob(handle, CURLOPT_SSLKEY_BLOB, credential->key_pem);
 }
 
 static void set_connection(const struct transport *transport, CURL *handle,
@@ -201,7 +194,7 @@ struct curl_slist *transport_prepare(const struct transport *transport, CURL *ha
     curl_easy_setopt(handle, CURLOPT_USERAGENT, transport->user_agent);
     set_connection(transport, handle, request);
     set_trust(transport->config, handle);
-    set_identity(transport->config, handle, credential);
+    set_identity(handle, credential);
     if (request->compressed)
         curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
     if (request->body) {
@@ -229,9 +222,9 @@ static enum gpuledger_error error_code(long status)
         long status;
         enum gpuledger_error code;
     } codes[] = {
-        {401, GPULEDGER_ERROR_DENIED},    {403, GPULEDGER_ERROR_DENIED},
-        {404, GPULEDGER_ERROR_NOT_FOUND}, {409, GPULEDGER_ERROR_CONFLICT},
-        {413, GPULEDGER_ERROR_LIMIT},     {429, GPULEDGER_ERROR_UNAVAILABLE},
+        {401, GPULEDGER_ERROR_CREDENTIALS}, {403, GPULEDGER_ERROR_DENIED},
+        {404, GPULEDGER_ERROR_NOT_FOUND},   {409, GPULEDGER_ERROR_CONFLICT},
+        {413, GPULEDGER_ERROR_LIMIT},       {429, GPULEDGER_ERROR_UNAVAILABLE},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(codes); i++) {
@@ -248,8 +241,10 @@ int64_t transport_status_error(const struct transport_request *request, long sta
     struct status_view view = {0};
     const cJSON *object = json_parse(arena, body, length, NULL);
 
+    /* Not that they lack rights: that is a 403. */
+    const char *before = status == 401 ? "our credentials are not accepted: " : "";
     if (object && status_view_decode(arena, object, &view, NULL) && view.message && *view.message) {
-        g_set_error(error, GPULEDGER_ERROR, error_code(status), "%s", view.message);
+        g_set_error(error, GPULEDGER_ERROR, error_code(status), "%s%s", before, view.message);
         return CLAMP(view.retry_after_s, 0, RETRY_AFTER_MAX_S) * 1000;
     }
     /* Some proxy's words, or none. */
@@ -257,8 +252,9 @@ int64_t transport_status_error(const struct transport_request *request, long sta
     for (size_t i = 0; i < MIN(length, BODY_EXCERPT_MAX); i++)
         g_string_append_c(excerpt, g_ascii_isprint(body[i]) ? body[i] : ' ');
     g_strstrip(excerpt->str);
-    g_set_error(error, GPULEDGER_ERROR, error_code(status), "%s %s was answered with %ld%s%s",
-                request->method, request->path, status, *excerpt->str ? ": " : "", excerpt->str);
+    g_set_error(error, GPULEDGER_ERROR, error_code(status), "%s%s %s was answered with %ld%s%s",
+                before, request->method, request->path, status, *excerpt->str ? ": " : "",
+                excerpt->str);
     return 0;
 }
 

@@ -96,6 +96,8 @@ class ApiServer:
         self.faults, self.struck = [], []
         self.sent = collections.deque(maxlen=1000)
         self.lists = 0
+        self.clients = None  # common names of certificates that are accepted; None: no matter
+        self.strangers = set()  # connections that are not
         self.open = []  # requests that were answered as if etcd had not
         self.hook = None
         self.grants = []  # called with each pod that was bound
@@ -107,11 +109,14 @@ class ApiServer:
 
     # --- life ------------------------------------------------------------------------------------
 
-    async def start(self, identity=None):
-        """`identity`: certificate and key, for TLS."""
+    async def start(self, identity=None, authority=None):
+        """`identity`: certificate and key, for TLS; `authority`: of those of clients."""
         if identity:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(*identity)
+        if authority:
+            self.tls.verify_mode = ssl.CERT_OPTIONAL
+            self.tls.load_verify_locations(authority)
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", self.port or 0,
                                                  ssl=self.tls)
         self.port = self.server.sockets[0].getsockname()[1]
@@ -129,17 +134,20 @@ class ApiServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.server.wait_closed()
 
-    def kubeconfig(self, ca=None):
-        """A path; the token is in a file beside it."""
+    def kubeconfig(self, ca=None, identity=None):
+        """A path; the token is in a file beside it. `identity`: a client's certificate and key."""
         (self.directory / "token").write_text("first\n")
         cluster = {"server": f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"}
         if ca:
             cluster["certificate-authority-data"] = base64.b64encode(ca.read_bytes()).decode()
+        user = {"tokenFile": str(self.directory / "token")}
+        if identity:
+            user.update(zip(("client-certificate", "client-key"), map(str, identity)))
         path = self.directory / "kubeconfig"
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"tokenFile": str(self.directory / "token")}}],
+            "users": [{"name": "u", "user": user}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }))
         return path
@@ -260,7 +268,7 @@ class ApiServer:
             raise Refusal(409, "Conflict", f'Operation cannot be fulfilled on pods/binding "{request.name}": '
                                            "etcdserver: request timed out")
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if token not in self.tokens:
+        if token not in self.tokens or not self._is_client(writer):
             raise Refusal(401, "Unauthorized")
         if request.sort == "watch":
             await self._watch(request, fault, reader, writer)
@@ -277,6 +285,14 @@ class ApiServer:
         await self._reply(writer, code, body, cut=act == "cut")
         if self.hook and request.sort == "bind":
             await self.hook("replied", request)
+
+    def _is_client(self, writer):
+        """As kube-apiserver does, with each request by the connection's certificate."""
+        if self.clients is None:
+            return True
+        subject = (writer.get_extra_info("peercert") or {}).get("subject", ())
+        return writer not in self.strangers and dict(pair for each in subject for pair in each).get(
+            "commonName") in self.clients
 
     # --- verbs -----------------------------------------------------------------------------------
 

@@ -40,8 +40,8 @@ class Cluster:
         self.api.grants.append(self._check_grant)
         self.violation = None
 
-    async def start(self, identity=None):
-        await self.api.start(identity)
+    async def start(self, *identities):
+        await self.api.start(*identities)
         for name, (cards, units) in self.shapes.items():
             self.api.put("nodes", node(name, cards, units))
 

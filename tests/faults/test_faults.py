@@ -560,6 +560,45 @@ async def certificate_test():
         await cluster.api.stop()
 
 
+async def client_certificate_test():
+    """The client's certificate is replaced in its files, and the old one is no longer accepted; then the connections
+    are not. Calls, watches and the Lease go on."""
+    with tempfile.TemporaryDirectory() as directory:
+        authority = Authority(directory)
+        cluster = Cluster(directory, ((2, 16), (2, 16)))
+        await cluster.start(authority.sign("server"), authority.certificate)
+        files = authority.sign("first", usage="clientAuth")
+        kubeconfig = cluster.api.kubeconfig(authority.certificate, files)
+        cluster.api.clients = {"first"}
+        elect = ("--leader-elect", "--lease-namespace=test", "--lease-duration=6s")
+
+        async def goes_on(program, name):
+            obj = cluster.create(name, 5)
+            deadline = asyncio.get_running_loop().time() + PATIENCE
+            while error := await retry(program, obj):  # renewed at most every 5 s
+                require(asyncio.get_running_loop().time() < deadline, f"bind: {error}")
+                await asyncio.sleep(0.1)
+            cluster.play()
+            cluster.api.faults = faults = [Fault("watch", "end", times=3)]
+            for i in range(2):  # watches end with the next change
+                cluster.api.put("nodes", dict(cluster.api.objects["nodes"][(None, f"n{i}")]))
+            await program.settle()
+            cluster.end(("test", name))
+            await program.settle()
+            cluster.api.faults = []
+            return faults
+
+        async with running(cluster, PATIENT, *elect, kubeconfig=kubeconfig) as program:
+            await goes_on(program, "a")
+            for old, new in zip(files, authority.sign("second", usage="clientAuth")):
+                old.write_bytes(new.read_bytes())
+            cluster.api.clients = {"second"}
+            await goes_on(program, "b")
+            cluster.api.strangers = set(cluster.api.connections)
+            await goes_on(program, "c")
+        await cluster.api.stop()
+
+
 def tests():
     for title, (faults, may_fail) in BINDS.items():
         yield f"bind: {title}", bind_test(faults, may_fail)
@@ -580,6 +619,7 @@ def tests():
     yield "a node rejects what it gets", black_hole_test()
     yield "the token is rotated", token_test()
     yield "the certificate is replaced", certificate_test()
+    yield "the client's certificate is replaced", client_certificate_test()
 
 
 AT_ONCE = 16  # they wait more than they compute

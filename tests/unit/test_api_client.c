@@ -228,7 +228,8 @@ static const struct answer answers[] = {
      "pods \"p\" not found"},
     {403, STATUS("403", "pods \\\"p\\\" is forbidden: no"), OUTCOME_REFUSED, GPULEDGER_ERROR_DENIED,
      "pods \"p\" is forbidden: no"},
-    {401, STATUS("401", "Unauthorized"), OUTCOME_REFUSED, GPULEDGER_ERROR_DENIED, "Unauthorized"},
+    {401, STATUS("401", "Unauthorized"), OUTCOME_REFUSED, GPULEDGER_ERROR_CREDENTIALS,
+     "our credentials are not accepted: Unauthorized"},
     {422, STATUS("422", "invalid"), OUTCOME_REFUSED, GPULEDGER_ERROR_INVALID, "invalid"},
     {400, "not JSON <b>\x01\x02</b>", OUTCOME_REFUSED, GPULEDGER_ERROR_INVALID,
      "POST /api/v1/namespaces/ns/pods/p/binding was answered with 400: not JSON <b>  </b>"},
@@ -441,7 +442,7 @@ START_TEST(without_credentials_nothing_is_sent)
 
     reconnect_with_token_file("/nonexistent/token");
     ck_assert_int_eq(send_binding(PATIENT_MS, &error), OUTCOME_REFUSED);
-    ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED));
+    ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS));
     ck_assert_msg(strstr(error->message, "/nonexistent/token"), "%s", error->message);
     ck_assert_uint_eq(fake_server_count(server), 0);
 }

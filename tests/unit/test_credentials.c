@@ -76,7 +76,7 @@ static void expect_failure(const char *part)
     g_autoptr(GError) error = NULL;
 
     ck_assert(!get(&error));
-    ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED));
+    ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS));
     ck_assert_msg(strstr(error->message, part), "\"%s\" is not in \"%s\"", part, error->message);
 }
 
@@ -134,7 +134,7 @@ static void use_token_file(const char *text)
 
 START_TEST(reads_a_token_file_again_as_it_ages)
 {
-    const struct credentials_options options = {.token_age_ms = 1, .retry_ms = 1};
+    const struct credentials_options options = {.file_age_ms = 1, .retry_ms = 1};
 
     use_token_file("  one\n");
     start(&options);
@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(keeps_the_old_token_while_the_file_is_unreadable)
 {
-    const struct credentials_options options = {.token_age_ms = 1, .retry_ms = 1};
+    const struct credentials_options options = {.file_age_ms = 1, .retry_ms = 1};
     g_autofree char *path = path_of("token");
 
     use_token_file("one");
@@ -276,6 +276,57 @@ START_TEST(takes_certificates_too)
     ck_assert_ptr_null(credential->authorization);
     ck_assert_str_eq(credential->cert_pem, "C");
     ck_assert_str_eq(credential->key_pem, "K");
+}
+END_TEST
+
+static char *certificate(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(credential) credential = get(&error);
+
+    ck_assert_msg(credential, "%s", error ? error->message : "");
+    ck_assert_str_eq(credential->key_pem, "K");
+    return g_strdup(credential->cert_pem);
+}
+
+START_TEST(reads_certificates_again)
+{
+    const struct credentials_options options = {.file_age_ms = 1, .retry_ms = 1};
+
+    write_file("cert", "C");
+    write_file("key", "K");
+    config->cert_file = path_of("cert");
+    config->key_file = path_of("key");
+    start(&options);
+    g_autofree char *first = certificate();
+    ck_assert_str_eq(first, "C");
+    g_usleep(3000);
+    g_autofree char *same = certificate(); /* and connections go on */
+    ck_assert_str_eq(same, "C");
+    write_file("cert", "D");
+    g_usleep(3000);
+    g_autofree char *next = certificate();
+    ck_assert_str_eq(next, "D");
+}
+END_TEST
+
+START_TEST(a_certificate_that_is_rejected_gets_a_connection_of_its_own)
+{
+    const struct credentials_options options = {.retry_ms = 1};
+    const bool file = _i == 0;
+
+    write_file("cert", "C");
+    config->cert_file = file ? path_of("cert") : NULL;
+    config->cert_data = file ? NULL : g_strdup("C");
+    config->key_data = g_strdup("K");
+    start(&options);
+    g_autoptr(credential) rejected = get(NULL);
+    ck_assert_str_eq(rejected->cert_pem, "C");
+    g_usleep(3000);
+    ck_assert(credentials_reject(subject, rejected));
+    g_autofree char *next = certificate();
+    ck_assert(g_str_has_prefix(next, "C\n"));
+    ck_assert_str_ne(next, rejected->cert_pem);
 }
 END_TEST
 
@@ -444,6 +495,8 @@ int main(void)
     tcase_add_test(tcase, runs_a_command_once);
     tcase_add_test(tcase, tells_the_command_what_it_needs);
     tcase_add_test(tcase, takes_certificates_too);
+    tcase_add_test(tcase, reads_certificates_again);
+    tcase_add_loop_test(tcase, a_certificate_that_is_rejected_gets_a_connection_of_its_own, 0, 2);
     tcase_add_test(tcase, runs_the_command_again_when_its_credential_expires);
     tcase_add_test(tcase, runs_the_command_again_after_a_rejection_but_not_for_each);
     tcase_add_loop_test(tcase, says_how_a_command_failed, 0, G_N_ELEMENTS(failing));
