@@ -163,6 +163,32 @@ START_TEST(where_the_node_lacks_more_the_question_is_new)
 }
 END_TEST
 
+/* Another node is a candidate then, which was none of the last answer. */
+START_TEST(where_the_node_lacks_more_other_nodes_count_too)
+{
+    static const char both[] = NODE("n1", "stranger") "," NODE("n2", "x");
+
+    populate();
+    expect(NULL, NODE("n1", "a"), NODE("n1", "a"));
+    expect(NULL, both,
+           "\"n1\":{\"Pods\":[{\"UID\":\"stranger\"},{\"UID\":\"a\"}],"
+           "\"NumPDBViolations\":0}," NODE("n2", "x"));
+}
+END_TEST
+
+/* Who is being deleted anyway is waited for like those who were named. */
+START_TEST(room_that_another_one_is_leaving_is_waited_for)
+{
+    populate();
+    expect(NULL, NODE("n1", "a"), NODE("n1", "a"));
+    store_delete_pod(extender.store, "a");
+    apply((struct pod){"taker", "10", "n1", "0", .priority = 1, .terminating = true});
+    expect("n1", NODE("n2", "x"), "");
+    apply((struct pod){"taker", "10", "n1", "0", .priority = 1});
+    expect("n1", NODE("n2", "x"), NODE("n2", "x"));
+}
+END_TEST
+
 START_TEST(a_node_that_is_gone_is_waited_for_no_longer)
 {
     populate();
@@ -329,6 +355,8 @@ int main(void)
     tcase_add_test(tests, where_another_pod_took_the_room_others_end);
     tcase_add_test(tests, room_kept_for_another_pod_is_taken);
     tcase_add_test(tests, where_the_node_lacks_more_the_question_is_new);
+    tcase_add_test(tests, where_the_node_lacks_more_other_nodes_count_too);
+    tcase_add_test(tests, room_that_another_one_is_leaving_is_waited_for);
     tcase_add_test(tests, a_node_that_is_gone_is_waited_for_no_longer);
     tcase_add_test(tests, who_does_not_end_is_waited_for_as_long_as_is_said);
     tcase_add_test(tests, what_another_pod_was_told_does_not_count);

@@ -244,7 +244,8 @@ START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
     answer("/events ", 1, 201, NULL);
     web.deleted = true;
     show_pod(2, web);
-    answer("GET /api/v1/namespaces/ml/pods/web ", 8, 500, NULL); /* one look: nobody can say */
+    answer("GET /api/v1/namespaces/ml/pods/web ", 9, 500, NULL); /* one look: nobody can say */
+    show_pod(1, web);
     hide_pod(1, "web");
     show_ready(2, "r1", 1);
     answer("GET /api/v1/namespaces/ml/pods ", 1, 403, NULL);
@@ -255,6 +256,7 @@ START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
                                 "ml/web: has ended; its successor is not Ready yet\n"
                                 "ml/web: evicted, and its successor is Ready\n");
     ck_assert_uint_eq(count_requests("/events ", "\"note\":\"to make room\""), 1);
+    ck_assert_uint_eq(count_requests("GET /api/v1/namespaces/ml/pods/web ", NULL), 2 + 2 + 9 + 2);
 }
 END_TEST
 

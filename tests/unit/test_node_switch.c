@@ -19,12 +19,14 @@
 
 static struct cluster *cluster;
 static struct store *known;
+static const char *listed; /* pods of the node, as the API server lists them */
 
 static void setup(void)
 {
     api_begin();
     cluster = api_cluster_new(client);
     known = store_new(&(struct store_options){.policy = policies});
+    listed = "{\"items\":[]}";
 }
 
 static void teardown(void)
@@ -46,7 +48,7 @@ static void hear(const char *mark)
 }
 
 /* Holders of the node, which has been drained for long, and of which the API server shows that it is
- * switched, and no pod. */
+ * switched, and these pods. */
 static guint count_holders(const char *mark)
 {
     g_autofree char *node = g_strdup_printf(
@@ -64,7 +66,7 @@ static guint count_holders(const char *mark)
     struct node_look look;
 
     script(&(struct fake_reply){.match = "/api/v1/nodes/n1", .chunks = {node}});
-    script(&(struct fake_reply){.match = "/api/v1/pods?", .chunks = {"{\"items\":[]}"}});
+    script(&(struct fake_reply){.match = "/api/v1/pods?", .chunks = {listed}});
     ck_assert_msg(node_switch_look(&with, "n1", NULL, &look, &error) == OUTCOME_OK, "%s",
                   error ? error->message : "");
     ck_assert_int_eq(look.phase, SWITCH_DRAINING);
@@ -73,16 +75,21 @@ static guint count_holders(const char *mark)
     return n;
 }
 
-static void book(const char *uid)
+static void book_on(const char *uid, const char *node)
 {
     store_apply_pod(known,
                     &(struct pod_view){.ns = "ml",
                                        .name = uid,
                                        .uid = uid,
-                                       .node_name = "n1",
+                                       .node_name = node,
                                        .phase = "Running",
                                        .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
                                        CONTAINERS({.name = "c", .limits = PAIRS({MEM, "4"})})});
+}
+
+static void book(const char *uid)
+{
+    book_on(uid, "n1");
 }
 
 static const char *const marks[] = {CUT PAST, SLOTS PAST};
@@ -118,6 +125,22 @@ START_TEST(whom_the_ledger_has_there_is_there)
 }
 END_TEST
 
+/* Nobody knows on which of its cards. */
+START_TEST(whom_the_ledger_has_elsewhere_is_there_all_the_same)
+{
+    listed = "{\"items\":[{\"metadata\":{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"a\","
+             "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n1\","
+             "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+             "\":\"4\"}}}]},\"status\":{\"phase\":\"Running\"}}]}";
+    hear(marks[1]);
+    if (_i == 0)
+        book_on("a", "n2");
+    else if (_i == 1)
+        book("a"); /* one holder may stay */
+    ck_assert_uint_eq(count_holders(marks[1]), _i == 1 ? 0 : 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_switch");
@@ -128,6 +151,7 @@ int main(void)
     tcase_add_loop_test(tcase, nor_has_who_takes_it_to_be_later, 0, 2);
     tcase_add_loop_test(tcase, once_it_has_heard_an_empty_node_is_empty, 0, 2);
     tcase_add_test(tcase, whom_the_ledger_has_there_is_there);
+    tcase_add_loop_test(tcase, whom_the_ledger_has_elsewhere_is_there_all_the_same, 0, 3);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

@@ -214,6 +214,23 @@ START_TEST(nobody_ends_before_its_time_or_after)
 }
 END_TEST
 
+/* Whoever keeps no ledger does not know of Bindings that are on their way: it waits for them. */
+START_TEST(an_empty_node_is_empty_when_no_binding_can_be_on_its_way)
+{
+    static const struct {
+        const char *since;
+        guint holds;
+    } rows[] = {
+        {"2026-01-05T12:00:00Z", 1}, {"2026-01-05T11:59:31Z", 1}, {"2026-01-05T11:59:30Z", 0}};
+    struct node_look look;
+
+    look_since(CUT, rows[_i].since, &look);
+    ck_assert_uint_eq(look.n_holders, rows[_i].holds);
+    ck_assert_int_eq(look.event, rows[_i].holds ? SWITCH_EVENT_NONE : SWITCH_EVENT_SET);
+    node_look_clear(&look);
+}
+END_TEST
+
 /* --- how many --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -417,6 +434,7 @@ int main(void)
     tcase_add_test(tests, of_slots_only_those_end_who_are_too_many);
     tcase_add_test(tests, of_slots_one_may_stay);
     tcase_add_loop_test(tests, nobody_ends_before_its_time_or_after, 0, G_N_ELEMENTS(times));
+    tcase_add_loop_test(tests, an_empty_node_is_empty_when_no_binding_can_be_on_its_way, 0, 3);
     tcase_add_loop_test(tests, nobody_ends_where_too_many_of_a_namespace_would, 0,
                         G_N_ELEMENTS(namespaces));
     tcase_add_test(tests, each_takes_its_place_in_the_hour_before_it_ends);
