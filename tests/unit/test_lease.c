@@ -255,6 +255,25 @@ START_TEST(a_renewal_whose_answer_is_lost_does_not_end_the_term)
 }
 END_TEST
 
+/* Others count from when they saw the write, which may be long before its answer came. */
+START_TEST(a_term_counts_from_before_the_write)
+{
+    sync_store();
+    script_read(FREE);
+    for (int i = 0; i < 2; i++)
+        script(&(struct fake_reply){.match = "PUT ", .delay_ms = 300, .chunks = {LEASE("2", "me", "")}});
+    script(&(struct fake_reply){.times = FAKE_ALWAYS, .end = FAKE_NO_REPLY});
+    start_with_deadline(50000, 40);
+    for (unsigned write = 0; write < 2; write++) {
+        ck_assert(fake_server_wait(server, 2 + write, PATIENT_MS));
+        const int64_t asked_ms = clock_ms();
+        ck_assert(fake_server_wait(server, 3 + write, PATIENT_MS)); /* it has its answer */
+        ck_assert_int_gt(leadership_cut(leadership(), 1, INT64_MAX), 0);
+        ck_assert_int_le(leadership_cut(leadership(), 1, INT64_MAX), asked_ms + 50000);
+    }
+}
+END_TEST
+
 START_TEST(a_term_ends_when_renewals_do_not_come_through)
 {
     const uint64_t before = changes(LEASE_CHANGE_LOST);
@@ -367,6 +386,7 @@ int main(void)
     tcase_add_checked_fixture(holding, setup, teardown);
     tcase_add_test(holding, renews_in_the_version_that_it_knows);
     tcase_add_test(holding, a_renewal_whose_answer_is_lost_does_not_end_the_term);
+    tcase_add_test(holding, a_term_counts_from_before_the_write);
     tcase_add_test(holding, a_term_ends_when_renewals_do_not_come_through);
     tcase_add_test(holding, after_the_end_of_a_term_the_next_one_begins_afresh);
     tcase_add_test(holding, a_lease_that_was_deleted_is_not_brought_back);

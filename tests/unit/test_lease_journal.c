@@ -141,6 +141,54 @@ START_TEST(publishing_is_for_the_present_term)
 }
 END_TEST
 
+/* The others did not sleep: whoever holds the Lease by now may not have seen the booking. */
+START_TEST(what_was_written_before_the_machine_slept_is_not_published)
+{
+    pthread_t publisher;
+    void *published;
+
+    take_it();
+    script(&(struct fake_reply){.match = "PUT ", .delay_ms = 200, .chunks = {LEASE("3", "me", "")}});
+    ck_assert_int_eq(pthread_create(&publisher, NULL, publish_in_thread, NULL), 0);
+    ck_assert(fake_server_wait(server, 3, PATIENT_MS));
+    g_atomic_int_add(&slept_ms, 5000);
+    pthread_join(publisher, &published);
+    ck_assert(!GPOINTER_TO_INT(published));
+}
+END_TEST
+
+static atomic_bool waiting;
+
+static void *wait_in_thread(void *data)
+{
+    store_lock(the_store);
+    atomic_store(&waiting, true);
+    const bool woken = store_wait(the_store, "n", "uid-1", clock_ms() + PATIENT_MS);
+    store_unlock(the_store);
+    return GINT_TO_POINTER(woken);
+}
+
+START_TEST(binds_that_wait_look_up_when_the_lease_is_lost)
+{
+    pthread_t waiter;
+    void *woken;
+
+    take_it();
+    atomic_store(&waiting, false);
+    ck_assert_int_eq(pthread_create(&waiter, NULL, wait_in_thread, NULL), 0);
+    while (!atomic_load(&waiting))
+        g_usleep(1000);
+    store_lock(the_store); /* so it waits by now */
+    store_unlock(the_store);
+    script_failure("PUT ", 409, STATUS("409"));
+    script(&(struct fake_reply){
+        .match = "GET ", .times = FAKE_ALWAYS, .chunks = {LEASE("3", "another", "")}});
+    ck_assert(!publish(NULL));
+    pthread_join(waiter, &woken);
+    ck_assert(GPOINTER_TO_INT(woken));
+}
+END_TEST
+
 /* --- handing over --------------------------------------------------------------------------- */
 
 #define BOOKED                                                                                     \
@@ -244,6 +292,8 @@ int main(void)
     tcase_add_test(journal, who_publishes_when_the_lease_is_lost_is_told);
     tcase_add_test(journal, publishing_ends_at_its_deadline);
     tcase_add_test(journal, publishing_is_for_the_present_term);
+    tcase_add_test(journal, what_was_written_before_the_machine_slept_is_not_published);
+    tcase_add_test(journal, binds_that_wait_look_up_when_the_lease_is_lost);
     tcase_add_test(journal, keeps_what_the_former_holder_has_left_open);
     tcase_add_test(journal, a_lease_that_was_deleted_comes_back_with_its_journal);
     tcase_add_test(journal, gives_the_lease_back_with_its_journal);
