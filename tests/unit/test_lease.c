@@ -261,7 +261,8 @@ START_TEST(a_term_counts_from_before_the_write)
     sync_store();
     script_read(FREE);
     for (int i = 0; i < 2; i++)
-        script(&(struct fake_reply){.match = "PUT ", .delay_ms = 300, .chunks = {LEASE("2", "me", "")}});
+        script(&(struct fake_reply){
+            .match = "PUT ", .delay_ms = 300, .chunks = {LEASE("2", "me", "")}});
     script(&(struct fake_reply){.times = FAKE_ALWAYS, .end = FAKE_NO_REPLY});
     start_with_deadline(50000, 40);
     for (unsigned write = 0; write < 2; write++) {

@@ -148,7 +148,8 @@ START_TEST(what_was_written_before_the_machine_slept_is_not_published)
     void *published;
 
     take_it();
-    script(&(struct fake_reply){.match = "PUT ", .delay_ms = 200, .chunks = {LEASE("3", "me", "")}});
+    script(
+        &(struct fake_reply){.match = "PUT ", .delay_ms = 200, .chunks = {LEASE("3", "me", "")}});
     ck_assert_int_eq(pthread_create(&publisher, NULL, publish_in_thread, NULL), 0);
     ck_assert(fake_server_wait(server, 3, PATIENT_MS));
     g_atomic_int_add(&slept_ms, 5000);
