@@ -13,6 +13,7 @@
 #define GRACE_MS 1000        /* in most cases kube-scheduler asks again by itself, well before */
 #define PAUSE_MAX_MS 60000
 #define CALL_MS 5000
+#define UNSEEN_MAX_MS 60000 /* that the watch may be behind filter, before a pod counts as gone */
 
 struct refused {
     char *uid, *ns, *name;
@@ -20,6 +21,7 @@ struct refused {
     int64_t not_before_ms; /* monotonic */
     int64_t pause_ms;      /* after the next wake */
     int64_t ask_again_ms;  /* monotonic; whatever room there is by then; 0: not */
+    int64_t seen_by_ms;    /* monotonic: when the watch must have shown the pod; 0: it has */
     GList *link;           /* in its namespace's queue */
 };
 
@@ -107,6 +109,7 @@ static struct refused *remember(struct wake *wake, const struct pod_view *pod)
     refused->ns = g_strdup(pod->ns ? pod->ns : "");
     refused->name = g_strdup(pod->name);
     refused->pause_ms = GRACE_MS;
+    refused->seen_by_ms = now_ms() + UNSEEN_MAX_MS;
     g_hash_table_insert(wake->refused, refused->uid, refused);
     GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
     if (!queue) {
@@ -160,7 +163,9 @@ struct candidate {
     char *uid, *ns, *name;
     uint64_t freed;
     uint64_t tried; /* the same after it was looked at */
-    bool gone;      /* bound, deleted, or never seen by the watch */
+    bool may_come;  /* the watch has not shown it at an earlier look, and may yet */
+    bool unseen;    /* so it is still: nothing is known of it */
+    bool gone;      /* bound, deleted, or not shown in time */
     bool overdue;   /* it was to be asked about again by now */
     bool admitted;
     guint rank;     /* how many of its namespace are looked at before it */
@@ -204,6 +209,7 @@ static GArray *take_due(struct wake *wake)
                 .name = g_strdup(refused->name),
                 .freed = refused->freed,
                 .overdue = refused->ask_again_ms != 0 && refused->ask_again_ms <= now,
+                .may_come = refused->seen_by_ms > now,
                 .rank = rank++,
             };
             g_array_append_val(due, candidate);
@@ -262,9 +268,11 @@ static void look(struct store *store, struct candidate *candidate, const struct 
     candidate->tried = ledger_freed(ledger);
     const struct allocation *held = ledger_get(ledger, candidate->uid);
     const bool placed = held && held->state == ALLOCATION_HELD; /* by another pod of its group */
-    candidate->gone = !store_pending(store, candidate->uid) || (held && !placed);
+    const bool pending = store_pending(store, candidate->uid) != NULL;
+    candidate->unseen = !pending && !held && candidate->may_come;
+    candidate->gone = !candidate->unseen && (!pending || (held && !placed));
     candidate->admitted =
-        !candidate->gone &&
+        !candidate->gone && !candidate->unseen &&
         (candidate->overdue || (candidate->freed != candidate->tried &&
                                 (placed || (group_may_come(store, candidate->uid, &moment) &&
                                             has_room(store, candidate, &moment, demand)))));
@@ -276,8 +284,10 @@ static void set_tried(struct wake *wake, const struct candidate *candidate)
 {
     pthread_mutex_lock(&wake->lock);
     struct refused *refused = g_hash_table_lookup(wake->refused, candidate->uid);
-    if (refused)
+    if (refused) {
         refused->freed = MAX(refused->freed, candidate->tried);
+        refused->seen_by_ms = 0;
+    }
     if (refused && candidate->admitted) {
         refused->ask_again_ms = 0;
         refused->not_before_ms = now_ms() + refused->pause_ms;
@@ -330,6 +340,8 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
             wake_forget(wake, candidate->uid);
             continue;
         }
+        if (candidate->unseen)
+            continue; /* what has become free is still to be tried */
         set_tried(wake, candidate);
         if (candidate->admitted) {
             metrics_count(COUNTER_WAKES, call(cluster, candidate));

@@ -183,6 +183,31 @@ START_TEST(a_pod_that_is_gone_is_forgotten)
 }
 END_TEST
 
+/* filter may be asked about a pod long before the watch shows it. */
+START_TEST(a_pod_that_the_watch_shows_late_is_woken)
+{
+    fake_cluster_add_pod(world.cluster, &(struct fake_pod){.name = "new", .mem = 5});
+    filter("new", "mono");
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0); /* nothing is known of it */
+    end_old();                   /* which shows the pod as well */
+    ck_assert_uint_eq(run(), 1);
+}
+END_TEST
+
+START_TEST(a_late_pod_is_woken_for_what_became_free_before_it_was_shown)
+{
+    fake_cluster_delete_pod(world.cluster, "old");
+    fake_cluster_add_pod(world.cluster, &(struct fake_pod){.name = "new", .mem = 5});
+    filter("new", "mono");
+    fake_cluster_deliver(world.cluster, world.store, FEED_PODS, 1); /* the end alone */
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+    world_catch_up(&world);
+    ck_assert_uint_eq(run(), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wake");
@@ -198,6 +223,8 @@ int main(void)
     tcase_add_test(tcase, room_that_does_not_help_wakes_nobody);
     tcase_add_test(tcase, who_is_awaited_in_vain_is_asked_about_again);
     tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
+    tcase_add_test(tcase, a_pod_that_the_watch_shows_late_is_woken);
+    tcase_add_test(tcase, a_late_pod_is_woken_for_what_became_free_before_it_was_shown);
     tcase_set_timeout(tcase, 30);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
