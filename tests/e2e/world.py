@@ -362,6 +362,13 @@ class World:
         with contextlib.closing(client):
             wait_for(answer, what=f'"{text}" of {node}')
 
+    def await_served(self, names):
+        """Wait until the extender has seen that the node side serves these pods: until then the next one of their
+        size goes elsewhere, and none of them ends for another."""
+        for name in names:
+            wait_for(lambda pod=name: not self.ops(f"/api/v1/pods/default/{pod}")["waiting"], ignore=(ApiError,),
+                     what=f"{name} is served")
+
     def await_pods_known(self):
         """Wait until the extender has seen every change of a pod that was made until now."""
         name = f"seen-{next(self._numbers)}"

@@ -15,6 +15,7 @@ def place(world, name, units, priority=None):
     """One after the other, so that each card is known."""
     world.pod(name, units, spec={"priorityClassName": priority} if priority else None)
     world.await_running([name])
+    world.await_served([name])
 
 
 def cards(world, names):

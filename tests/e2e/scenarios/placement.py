@@ -4,7 +4,7 @@
 import time
 
 from gpushare import ASSIGNED, ASSUME_TIME, DEV, IDX, POD, RESOURCE, RESOURCE_COUNT
-from kubeapi import wait_for
+from kubeapi import ApiError, wait_for
 from world import INIT_CONTAINER, INSUFFICIENT, SEVERAL_CONTAINERS, SYSTEM, World
 
 
@@ -66,8 +66,9 @@ def scenario_fragmentation(tap):
         world.await_running(["big"], nudge=True)
         tap.equal(world.card("big")[1], 1, "placed when a card became free")
         world.node("n2", [10, 10])
+        wait_for(lambda: len(world.ops("/api/v1/nodes")["nodes"]) == 2, what="the node is known")
         world.pod("huge", 15)
-        said = world.refusal("huge", INSUFFICIENT)
+        said = world.refusal("huge", "larger than any card")
         tap.ok("larger than any card" in said, "larger than any card: said so", said)
         world.verify()
 
@@ -135,7 +136,7 @@ def scenario_health(tap):
         }
         world.client.create(config)
         wait_for(
-            lambda: not world.ops("/api/v1/nodes/n1")["cards"][0]["healthy"], what="unhealthy"
+            lambda: not world.ops("/api/v1/nodes/n1")["cards"][0]["healthy"], what="unhealthy", ignore=(ApiError,)
         )
         world.pod("a", 4)
         world.await_running(["a"])
@@ -231,7 +232,7 @@ def scenario_foreign(tap):
         world.node("n1", [10, 10])
         world.pod("stray", 4, scheduler="another")
         world.client.bind("stray", "n1")
-        wait_for(lambda: len(world.ops("/api/v1/nodes/n1")["pods"]) == 1,
+        wait_for(lambda: len(world.ops("/api/v1/nodes/n1")["pods"]) == 1, ignore=(ApiError,),
                  what="the stray pod is known")
         node = world.ops("/api/v1/nodes/n1")
         used = [card["memoryUsedBytes"] for card in node["cards"]] + [node["unplacedMemoryBytes"]]

@@ -49,6 +49,7 @@ def place(world, name, units, priority, **options):
     """One after the other, so that each card is known."""
     world.pod(name, units, spec={"priorityClassName": priority}, **options)
     world.await_running([name])
+    world.await_served([name])
 
 
 def ended(world, names):

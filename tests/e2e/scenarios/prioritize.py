@@ -22,6 +22,7 @@ def place(world, names, units):
         world.pod(name, units)
         await_bound(world, name)
         world.await_running([name])
+        world.await_served([name])
 
 
 def quarters(tap, policy):
