@@ -34,6 +34,7 @@ struct said_pod {
     const char *limits;            /* NULL: `mem` of gpushare */
     const char *containers;        /* instead of one with these limits */
     const char *labels, *annotations, *meta, *spec, *status;
+    const char *phase; /* NULL: "Running" of a pod that is bound and matched, else "Pending" */
     int64_t priority;
     bool unmatched; /* its device plugin has not served it yet */
 };
@@ -85,6 +86,9 @@ static inline char *containers_of(const struct said_pod *pod)
 static inline char *pod_json(const struct said_pod *pod)
 {
     const char *ns = pod->ns ? pod->ns : "ml";
+    const char *phase = pod->phase                     ? pod->phase
+                        : pod->node && !pod->unmatched ? "Running"
+                                                       : "Pending";
     g_autofree char *containers = containers_of(pod);
     g_autofree char *bound =
         pod->card ? g_strdup_printf("'ALIYUN_COM_GPU_MEM_IDX':'%s','ALIYUN_COM_GPU_MEM_POD':'%s',"
@@ -102,7 +106,7 @@ static inline char *pod_json(const struct said_pod *pod)
         "'status':{%s'phase':'%s'}}",
         pod->name, ns, ns, pod->name, or_nothing(pod->meta), or_nothing(pod->labels), bound,
         or_nothing(pod->annotations), node, or_nothing(pod->spec), pod->priority, containers,
-        or_nothing(pod->status), pod->node && !pod->unmatched ? "Running" : "Pending");
+        or_nothing(pod->status), phase);
     return json_of(text);
 }
 

@@ -8,6 +8,10 @@
 #define ELASTIC(ns, spec)                                                                          \
     {FEED_ELASTIC_QUOTAS, "{'metadata':{'name':'q','namespace':'" ns "'},'spec':{" spec "}}"}
 
+#define SHARED(cards, replicas)                                                                    \
+    LABELS ",'nvidia.com/gpu.sharing-strategy':'time-slicing','nvidia.com/gpu.count':'" cards      \
+           "','nvidia.com/gpu.replicas':'" replicas "'"
+
 static const struct explained_reason rows[] = {
     /* --- counts ----------------------------------------------------------------------------- */
     {.node = HAMI(T4, ""),
@@ -88,6 +92,37 @@ static const struct explained_reason rows[] = {
      .pod = {"p", .limits = VGPU("1024", "10")},
      .reason = REASON_PLUGIN_SILENT,
      .why = "its GPU plugin does not report any more, as its scheduler has found"},
+    /* --- devices that may all be on one card ------------------------------------------------- */
+    {.node = {"n", .labels = SHARED("2", "4") ",'nvidia.com/device-plugin.config':'new'",
+              .amounts = WHOLE("4")},
+     .pod = {"p", .limits = WHOLE("1")},
+     .reason = REASON_CHANGING,
+     .why =
+         "has 4 nvidia.com/gpu, gives 0: it does not report yet what its new configuration makes "
+         "of cards"},
+    {.node = {"n", .labels = SHARED("2", "4"), .annotations = "'gpuledger.io/exclusive-cards':'0'",
+              .amounts = WHOLE("8")},
+     .holders = {{"a", .node = "n", .limits = WHOLE("1")}},
+     .pod = {"p", .limits = WHOLE("1")},
+     .reason = REASON_WITHHELD,
+     .why = "has 8 nvidia.com/gpu, gives 1: the rest may be on a card that takes one holder"},
+    {.node = {"n", .labels = SHARED("2", "4"), .annotations = "'gpuledger.io/slots':'1'",
+              .amounts = WHOLE("8")},
+     .holders = {{"a", .node = "n", .limits = WHOLE("1")}},
+     .pod = {"p", .limits = WHOLE("1")},
+     .reason = REASON_WITHHELD,
+     .why = "has 8 nvidia.com/gpu, gives 1: the rest may be on one card, full by the node's "
+            "gpuledger.io/slots"},
+    {.node = {"n", .labels = SHARED("2", "4"), .amounts = WHOLE("8")},
+     .options = {.dialects = {.nvidia_memory_guard = true}},
+     .holders = {{"a", .node = "n", .limits = WHOLE("1"),
+                  .annotations = "'gpuledger.io/gpu-memory':'10Gi'"},
+                 {"b", .node = "n", .limits = WHOLE("1"),
+                  .annotations = "'gpuledger.io/gpu-memory':'2Gi'"}},
+     .pod = {"p", .limits = WHOLE("1"), .annotations = "'gpuledger.io/gpu-memory':'6Gi'"},
+     .reason = REASON_SHARED_MEMORY,
+     .why = "wants 6GiB of a GPU of 15GiB, which kubelet may let 4 pods share; want as well: ml/a "
+            "(10GiB), ml/b (2GiB)"},
     /* --- terms ------------------------------------------------------------------------------ */
     {.node = {"n"},
      .pod = {"p", .mem = "2", .annotations = "'gpuledger.io/gpu-compute-min':'8.0'"},
@@ -226,6 +261,25 @@ START_TEST(each_reason_has_its_sentence)
 }
 END_TEST
 
+/* Of many pods that have not been matched the first are named. */
+START_TEST(many_waiting_pods_are_counted)
+{
+    begin();
+    add_node((struct said_node){"n"});
+    for (int i = 0; i < EXPLAIN_PODS_MAX + 1; i++) {
+        g_autofree char *name = g_strdup_printf("w%d", i);
+        add_pod((struct said_pod){name, .node = "n", .card = "0", .mem = "1", .unmatched = true});
+    }
+    hold("a", "n", "1", "1");
+    add_pod((struct said_pod){"p", .mem = "1"});
+    g_autoptr(explanation) explanation = explain("ml/p");
+    expect_text(
+        explained(explanation, "n")->why,
+        "its node side has not matched ml/w0, ml/w1, ml/w2, ml/w3, ml/w4, ml/w5, ml/w6, ml/w7 "
+        "and 1 more yet");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("explain_nodes");
@@ -233,6 +287,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, NULL, end_classes);
     tcase_add_loop_test(tests, each_reason_has_its_sentence, 0, G_N_ELEMENTS(rows));
+    tcase_add_test(tests, many_waiting_pods_are_counted);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
