@@ -4,6 +4,7 @@
  * A cluster as its objects are written, and what explain says of a pod in it. JSON is written with single
  * quotes: 'cpu':'1'.
  */
+#include "core/ledger.h"
 #include "explain/explain.h"
 #include "fake_cluster.h"
 #include "wire/kubernetes.h"
@@ -122,6 +123,19 @@ static inline void add_pod(struct said_pod pod)
 static inline void hold(const char *name, const char *node, const char *card, const char *mem)
 {
     add_pod((struct said_pod){.name = name, .node = node, .card = card, .mem = mem});
+}
+
+/* Its Binding is under way: the watch has not shown it bound. */
+static inline void unconfirm(const char *uid)
+{
+    struct ledger *ledger = store_lock(told);
+    struct allocation *booking = allocation_dup(ledger_get(ledger, uid));
+    g_autofree char *node = g_strdup(ledger_get(ledger, uid)->node->name);
+
+    booking->state = ALLOCATION_ASSUMED;
+    ledger_drop(ledger, uid);
+    ledger_put(ledger, node, booking);
+    store_unlock(told);
 }
 
 /* --- the API server ---------------------------------------------------------------------------- */

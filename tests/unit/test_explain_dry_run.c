@@ -2,7 +2,6 @@
 /* filter-dryrun: the answer of filter without an effect, for nodes that are not there yet, too. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explain/dry_run.h"
 #include "explained_cluster.h"
 

@@ -2,7 +2,6 @@
 /* How many pods of a kind fit and where, on nodes that are there, like a template, or left after a drain. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explain/fit.h"
 #include "explained_cluster.h"
 
@@ -249,6 +248,14 @@ START_TEST(a_drained_card_is_left_by_those_on_it)
 }
 END_TEST
 
+START_TEST(a_pod_is_drained_once)
+{
+    populate();
+    ck_assert(ask(&(struct question){.drain = {"m", "m/0", "m"}}, NULL));
+    expect_moves("ml/d m -> n");
+}
+END_TEST
+
 START_TEST(drained_pods_come_before_new_ones)
 {
     populate();
@@ -394,6 +401,7 @@ int main(void)
     tcase_add_test(tests, no_more_are_tried_than_that);
     tcase_add_test(tests, a_drained_node_is_left_by_all);
     tcase_add_test(tests, a_drained_card_is_left_by_those_on_it);
+    tcase_add_test(tests, a_pod_is_drained_once);
     tcase_add_test(tests, drained_pods_come_before_new_ones);
     tcase_add_test(tests, new_nodes_take_drained_pods);
     tcase_add_test(tests, what_cannot_be_read_fits_nowhere);

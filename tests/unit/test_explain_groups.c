@@ -2,7 +2,6 @@
 /* What explain and fit say of a group of pods that comes whole or not at all. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explain/fit.h"
 #include "explained_cluster.h"
 

@@ -3,8 +3,6 @@
 #include "explained_cluster.h"
 #include "suite.h"
 
-#include "core/ledger.h"
-
 #define BROKEN                                                                                     \
     "{'metadata':{'namespace':'kube-system','name':'unhealthy-gpu-%s'},'data':{'gpus':'0'}}"
 
@@ -118,6 +116,18 @@ START_TEST(a_node_behind_a_barrier_takes_no_pod)
     ck_assert_uint_eq(explanation->n_taking, 0);
     ck_assert_int_eq(explained(explanation, "n")->barrier, BARRIER_CORDONED);
     ck_assert_ptr_null(explanation->place.node);
+}
+END_TEST
+
+/* Pods may be bound to a Node that is gone. */
+START_TEST(a_node_that_is_gone_is_not_asked)
+{
+    add_node((struct said_node){"n"});
+    hold("lost", "gone", "0", "1");
+    add_pod((struct said_pod){"p", .mem = "6"});
+    g_autoptr(explanation) explanation = explain("ml/p");
+    ck_assert_uint_eq(explanation->n_nodes, 1);
+    ck_assert_uint_eq(explanation->nodes->len, 1);
 }
 END_TEST
 
@@ -462,6 +472,7 @@ int main(void)
     tcase_add_loop_test(tests, each_pod_has_its_verdict, 0, G_N_ELEMENTS(verdicts));
     tcase_add_test(tests, the_closest_nodes_come_first);
     tcase_add_test(tests, a_node_behind_a_barrier_takes_no_pod);
+    tcase_add_test(tests, a_node_that_is_gone_is_not_asked);
     tcase_add_test(tests, not_all_nodes_are_described);
     tcase_add_loop_test(tests, the_policy_chooses, 0, 2);
     tcase_add_loop_test(tests, a_pod_is_where_it_is, 0, G_N_ELEMENTS(places));

@@ -2,7 +2,6 @@
 /* Which pods preemption would end for a refused pod, and where; or why none. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explained_cluster.h"
 
 #define HOST "'cpu':'8','memory':'64Gi','pods':'110'"
@@ -124,6 +123,13 @@ static const struct row {
       {"b", .node = "n", .card = "1", .mem = "10", .priority = 20}},
      .pod = {"p", .mem = "8", .priority = 9, .status = "'nominatedNodeName':'n',"},
      .preview = "it waits until ml/a has ended on n"},
+    /* Another one that is going there was not ended for it. */
+    {{{"n"}},
+     {{"a", .node = "n", .card = "0", .mem = "10", .priority = 20,
+       .meta = "'deletionTimestamp':'2026-01-02T00:00:00Z',"},
+      {"b", .node = "n", .card = "1", .mem = "10", .priority = 1}},
+     .pod = {"p", .mem = "8", .priority = 9, .status = "'nominatedNodeName':'n',"},
+     .preview = "n: ml/b 1"},
 };
 
 START_TEST(the_victims_are_those_of_preempt)
@@ -139,6 +145,18 @@ START_TEST(the_victims_are_those_of_preempt)
     add_pod(row->pod);
     g_autoptr(explanation) explanation = explain("ml/p");
     expect_preview(explanation, row->preview);
+}
+END_TEST
+
+/* What is not there yet cannot be ended. */
+START_TEST(a_pod_whose_binding_is_under_way_stays)
+{
+    add_node((struct said_node){"n", .amounts = MONO});
+    add_pod((struct said_pod){"a", .node = "n", .card = "0", .mem = "10", .priority = 1});
+    add_pod((struct said_pod){"p", .mem = "8", .priority = 9});
+    unconfirm("ml/a");
+    g_autoptr(explanation) explanation = explain("ml/p");
+    expect_preview(explanation, "no pod where it may go has a lower priority than its own, 9");
 }
 END_TEST
 
@@ -226,6 +244,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_loop_test(tests, the_victims_are_those_of_preempt, 0, G_N_ELEMENTS(rows));
+    tcase_add_test(tests, a_pod_whose_binding_is_under_way_stays);
     tcase_add_test(tests, what_quotas_leave_is_looked_at);
     tcase_add_test(tests, people_read_a_line);
     tcase_add_test(tests, programs_read_an_object);

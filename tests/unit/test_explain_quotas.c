@@ -2,7 +2,6 @@
 /* Of elastic quotas: in which one a pod counts, and what would let a refused pod in. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explained_cluster.h"
 
 #define WORD "quota.scheduling.koordinator.sh/"

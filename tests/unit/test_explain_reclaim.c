@@ -2,7 +2,6 @@
 /* Which pods give back lent quota, so that a pod comes whose namespace is within its min; or why none. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explained_cluster.h"
 #include "wire/claim.h"
 
@@ -279,6 +278,36 @@ START_TEST(a_pod_that_may_stay_stays)
 }
 END_TEST
 
+static void add_budget(const char *name)
+{
+    feed(FEED_BUDGETS, false,
+         "{'metadata':{'name':'%s','namespace':'a','uid':'%s'},'spec':{'selector':{'matchLabels':{"
+         "'app':'x'}}},'status':{'disruptionsAllowed':5}}",
+         name, name);
+}
+
+/* The Eviction API refuses pods of several budgets, and what is not there yet cannot be evicted. */
+START_TEST(a_pod_that_cannot_be_evicted_stays)
+{
+    populate(&borrowed);
+    add_pod((struct said_pod){"a1", "a", .node = "n", .card = "1", .mem = "10", .priority = 2,
+                              .labels = "'app':'x'"});
+    add_waiting(1);
+    add_budget("one");
+    g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
+    g_autoptr(reclaim_plan) plan = make_plan(ground, 0, 1);
+    expect_plan(plan, RECLAIM_FOUND, "a/a1 on n", "n/1");
+    add_budget("two");
+    g_autoptr(reclaim_ground) guarded = reclaim_ground_new(told, NULL, NULL);
+    g_autoptr(reclaim_plan) other = make_plan(guarded, 0, 1);
+    expect_plan(other, RECLAIM_FOUND, "a/a0 on n", "n/0");
+    unconfirm("a/a0");
+    g_autoptr(reclaim_ground) bare = reclaim_ground_new(told, NULL, NULL);
+    g_autoptr(reclaim_plan) none = make_plan(bare, 0, 1);
+    expect_plan(none, RECLAIM_NOBODY, "", "");
+}
+END_TEST
+
 START_TEST(a_pod_that_does_not_wait_is_none)
 {
     struct pod_view view;
@@ -481,6 +510,7 @@ int main(void)
     tcase_add_test(tests, pods_come_together_or_not_at_all);
     tcase_add_test(tests, questions_follow_each_other);
     tcase_add_test(tests, a_pod_that_may_stay_stays);
+    tcase_add_test(tests, a_pod_that_cannot_be_evicted_stays);
     tcase_add_test(tests, a_pod_that_does_not_wait_is_none);
     tcase_add_test(tests, claims_have_their_room);
     tcase_add_loop_test(tests, a_claim_is_looked_at_again, 0, G_N_ELEMENTS(stills));

@@ -2,7 +2,6 @@
 /* The changes that would admit a refused pod: which are found, what they say, and where the pod would go. */
 #include "suite.h"
 
-#include "core/ledger.h"
 #include "explained_reason.h"
 
 #define NODES 4
