@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define NODES 4
+#define WORLD_EVENTS 200 /* with more kinds of pods, each placement takes ten times as long */
 #define GIB (INT64_C(1) << 30)
 #define SLIGHT 1e-4 /* worths are sums of single-precision numbers */
 
@@ -191,9 +192,9 @@ int main(void)
 {
     struct world world = {0};
 
-    chance_init("policies choose what fits and never gain by taking", 6000);
+    chance_init("policies choose what fits and never gain by taking", 4000);
     for (unsigned i = 0; chance_next_event(); i++) {
-        if (i % 1000 == 0) {
+        if (i % WORLD_EVENTS == 0) {
             ledger_free(world.ledger);
             demand_free(world.demand);
             demand_free(world.twin);
