@@ -7,12 +7,12 @@ import os
 import pathlib
 import pty
 import re
+import select
 import subprocess
 import tempfile
-import time
 import unittest
 
-from program import PROGRAM, ROOT, Server, environment, run
+from program import PATIENCE, PROGRAM, ROOT, Server, environment, run
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
 ESCAPE = "\x1b["
@@ -24,26 +24,19 @@ def top(*arguments):
     return result.stdout
 
 
-def on_a_terminal(*arguments, **variables):
-    """What the command writes to a terminal in two and a half seconds, or until it ends."""
+def on_a_terminal(*arguments, until=lambda text: False, **variables):
+    """What the command writes to a terminal, until it ends or this is enough."""
     ours, theirs = pty.openpty()
     env = {**environment(), "TERM": "xterm", "NO_COLOR": "", **variables}
-    process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=theirs, stdout=theirs, env=env)
-    os.close(theirs)
-    text, end = b"", time.monotonic() + 2.5
-    os.set_blocking(ours, False)
-    while time.monotonic() < end:
-        ended = process.poll() is not None
-        try:
-            text += os.read(ours, 1 << 16)
-        except BlockingIOError:
-            time.sleep(0.02)
-        except OSError:
-            break
-        if ended and not text:
-            break
-    process.kill()
-    process.wait()
+    text = b""
+    with subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=theirs, stdout=theirs, env=env) as process:
+        os.close(theirs)
+        while not until(text.decode(errors="ignore")) and select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                text += os.read(ours, 1 << 16)
+            except OSError:  # it has ended
+                break
+        process.kill()
     os.close(ours)
     return text.decode()
 
@@ -90,17 +83,19 @@ class Top(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
 
     def test_watched_on_a_terminal_it_is_drawn_anew(self):
-        text = on_a_terminal("top", "-w", "--snapshot", CLUSTER)
+        text = on_a_terminal("top", "-w", "--snapshot", CLUSTER, until=lambda text: text.count("training") == 2)
         self.assertEqual(text.count("\x1b[H\x1b[2J"), 2, text)
         self.assertEqual(text.count("training"), 2)
 
     def test_watched_into_a_file_nothing_is_wiped(self):
         with subprocess.Popen([PROGRAM, "top", "-w", "--snapshot", str(CLUSTER)], stdout=subprocess.PIPE, text=True,
                               env=environment()) as process:
-            time.sleep(1)
+            text = ""
+            while text.count("training") < 2:
+                line = process.stdout.readline()
+                self.assertTrue(line, f"it has ended: {text}")
+                text += line
             process.kill()
-            text = process.stdout.read()
-        self.assertIn("training", text)
         self.assertNotIn("\x1b", text)
 
 
