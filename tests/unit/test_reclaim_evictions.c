@@ -443,6 +443,23 @@ START_TEST(nobody_gives_back_before_the_pod_has_waited)
 }
 END_TEST
 
+/* Of those that a claim names only who ends, or has ended, counts for whoever takes over. */
+START_TEST(whom_nobody_has_evicted_does_not_count)
+{
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 10 && !claims; i++)
+        pass(1);
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_DONE;
+    g_clear_pointer(&reclaimer, reclaimer_free);
+    options.per_minute = 1;
+    pass(1);
+    ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
 /* --- the term --------------------------------------------------------------------------------- */
 
 /* It is asked when it looks, before a claim is written, and before each eviction. */
@@ -538,6 +555,7 @@ int main(void)
     tcase_add_test(tests, what_would_take_too_long_is_not_begun);
     tcase_add_loop_test(tests, an_unknown_outcome_counts, 0, 3);
     tcase_add_test(tests, nobody_gives_back_before_the_pod_has_waited);
+    tcase_add_test(tests, whom_nobody_has_evicted_does_not_count);
     tcase_add_loop_test(tests, each_eviction_is_of_the_term_in_which_it_looked, 0, 4);
     tcase_add_test(tests, who_serves_no_more_claims_nothing);
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
