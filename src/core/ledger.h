@@ -115,6 +115,11 @@ size_t ledger_cards(const struct ledger *ledger);
 /* The UID of a CPU-only pod that was not put in this generation, or NULL. Generations only grow. */
 const char *ledger_stale_cpu_pod(const struct ledger *ledger, uint32_t generation);
 
+/* The priority of a CPU-only pod. Nothing is noted of pods that are none. */
+void ledger_note_cpu_pod_priority(struct ledger *ledger, const char *uid, int64_t priority);
+/* False: it is no CPU-only pod of the ledger. */
+bool ledger_cpu_pod_priority(const struct ledger *ledger, const char *uid, int64_t *ret_priority);
+
 /* How many there are in a state. */
 size_t ledger_count(const struct ledger *ledger, enum allocation_state state);
 

@@ -291,6 +291,7 @@ static void record_cpu_pod(struct store *store, const struct pod_view *pod)
     if (ledger_put_cpu_pod(store->ledger, pod->node_name, pod->uid, nothing.host,
                          store->generation[FEED_PODS]))
         demand_note(store->demand, &nothing);
+    ledger_note_cpu_pod_priority(store->ledger, pod->uid, pod->priority);
 }
 
 /* Under the lock: a pod with a node that was not seen waiting for one is new all the same. */

@@ -18,6 +18,7 @@ struct preemption_node {
     int64_t violations; /* of budgets */
     int64_t
         dearest; /* as in struct victims_cost, of those that we would end; kube-scheduler does not know it */
+    bool as_named; /* likewise: they are those that kube-scheduler has named */
 };
 
 /* Borrowed from the arena. */

@@ -97,7 +97,7 @@ static const struct {
     {{{"a", "5", "n1", "0", .priority = 1},
       {"b", "5", "n1", "0", .priority = 90, .terminating = true},
       {"c", "10", "n1", "1", .priority = 2}},
-     "a b"},
+     "b a"},
     /* As important, or more: they stay, though nothing helps then. */
     {{{"a", "10", "n1", "0", .priority = 100}, {"b", "10", "n1", "1", .priority = 101}}, NULL},
     {{{"a", "10", "n1", "0", .priority = 100}, {"b", "10", "n1", "1", .priority = 99}}, "b"},
@@ -121,11 +121,10 @@ END_TEST
 static const struct {
     const char *named, *answer;
 } namings[] = {
-    {"a b", "a b"},       {"b a", "b a"}, /* in kube-scheduler's order */
+    {"a b", "a b"},       {"b a", "a b"}, /* the most important first, whoever has named them */
     {"d c", "a b"},                       /* they are dearer, and free no more */
-    {"a", "a b"},                         /* the rest after them */
-    {"b", "b a"},         {"c", "a b"},
-    {"x a", "x a b"}, /* whom nobody knows stays named */
+    {"a", "a b"},         {"b", "a b"},
+    {"c", "a b"},         {"x a", "x a b"}, /* whom nobody knows stays named */
     {"x", "x a b"},       {"a x b y", "a x b y"},
     {"high", "high a b"}, /* more important, so it is named for a reason that is not known here */
 };

@@ -29,6 +29,23 @@ const char *ledger_stale_cpu_pod(const struct ledger *ledger, uint32_t generatio
     return first && first->generation != generation ? first->uid : NULL;
 }
 
+void ledger_note_cpu_pod_priority(struct ledger *ledger, const char *uid, int64_t priority)
+{
+    struct cpu_pod *known = ledger_cpu_pod(ledger, uid);
+
+    if (known)
+        known->priority = (int32_t)CLAMP(priority, INT32_MIN, INT32_MAX);
+}
+
+bool ledger_cpu_pod_priority(const struct ledger *ledger, const char *uid, int64_t *ret_priority)
+{
+    const struct cpu_pod *known = ledger_cpu_pod(ledger, uid);
+
+    if (known)
+        *ret_priority = known->priority;
+    return known != NULL;
+}
+
 /* Leaves the node, even if nothing is on it any more. */
 static void ledger_release_cpu_pod(struct ledger *ledger, const struct cpu_pod *cpu_pod)
 {

@@ -11,6 +11,7 @@ struct cpu_pod {
     struct node *node;
     struct host host;
     uint32_t generation;
+    int32_t priority;               /* 0: not noted */
     struct cpu_pod *before, *after; /* in the order in which they were put */
 };
 

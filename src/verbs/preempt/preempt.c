@@ -10,6 +10,7 @@
 #include "verbs/preempt/preempt_state.h"
 
 #include "base/log.h"
+#include "core/ledger.h"
 #include "store/feasibility.h"
 
 #include <gpuledger/error.h>
@@ -45,14 +46,29 @@ struct looking {
     size_t n_pods; /* copied so far */
 };
 
-static void copy_node(struct preempt *preempt, struct looking *looking, const char *name,
-                      struct candidate *candidate)
+/* Of those whom the node's copy will not have. */
+static int64_t *look_up_priorities(const struct preempt *preempt, const struct ledger *ledger,
+                                   const struct preemption_node *on)
 {
-    const struct node *node = ledger_node(looking->ledger, name);
+    int64_t *priorities = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *priorities);
+
+    for (size_t i = 0; i < on->n_uids; i++) {
+        if (!ledger_cpu_pod_priority(ledger, on->uids[i], &priorities[i]))
+            priorities[i] = INT64_MIN;
+    }
+    return priorities;
+}
+
+/* `on`: as it will be asked about. */
+static void copy_node(struct preempt *preempt, struct looking *looking,
+                      const struct preemption_node *on, struct candidate *candidate)
+{
+    const struct node *node = ledger_node(looking->ledger, on->name);
 
     if (candidate->seen)
         return;
     candidate->seen = true;
+    candidate->priorities = look_up_priorities(preempt, looking->ledger, on);
     if (!node || !node->present ||
         feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns) ||
         dialect_is_silent(node, preempt->request, preempt->call.moment.now_ns))
@@ -74,10 +90,11 @@ static void copy_recalled(struct preempt *preempt, struct looking *looking)
     const struct recall *recall = &preempt->recall;
 
     for (size_t i = 0; i < recall->n_absent && looking->n_pods < PODS_MAX; i++)
-        copy_node(preempt, looking, recall->absent[i]->name, &recall->candidates[i]);
+        copy_node(preempt, looking, &(struct preemption_node){.name = recall->absent[i]->name},
+                  &recall->candidates[i]);
     for (size_t i = 0; recall->offered && i < args->n_nodes && looking->n_pods < PODS_MAX; i++) {
         if (recall->offered[i])
-            copy_node(preempt, looking, args->nodes[i].name, &preempt->candidates[i]);
+            copy_node(preempt, looking, &args->nodes[i], &preempt->candidates[i]);
     }
 }
 
@@ -98,7 +115,7 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     copy_recalled(preempt, &looking);
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && looking.n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
-        copy_node(preempt, &looking, args->nodes[at].name, &preempt->candidates[at]);
+        copy_node(preempt, &looking, &args->nodes[at], &preempt->candidates[at]);
     }
     nominees_clear(&looking.nominees);
 }
@@ -162,18 +179,6 @@ static void look_away(struct preempt *preempt)
 
 /* --- all of them ---------------------------------------------------------------------------- */
 
-static enum preempt_result compare(const struct preemption_node *named,
-                                   const struct preemption_node *answer)
-{
-    if (named->n_uids != answer->n_uids)
-        return PREEMPT_RESULT_CHANGED;
-    for (size_t i = 0; i < named->n_uids; i++) {
-        if (!g_str_equal(named->uids[i], answer->uids[i]))
-            return PREEMPT_RESULT_CHANGED;
-    }
-    return PREEMPT_RESULT_KEPT;
-}
-
 static void free_stand_in(gpointer data)
 {
     stand_in_free(data);
@@ -211,8 +216,9 @@ static size_t keep_first_victims(const struct preempt *preempt, struct preemptio
     for (size_t i = 0; i < preempt->args.n_nodes; i++) {
         const bool answered = at < n && answers[at].name == named[i].name;
         const bool chosen = answered && answers[at].dearest <= dearest;
-        metrics_count(COUNTER_PREEMPT_NODES,
-                      chosen ? compare(&named[i], &answers[at]) : PREEMPT_RESULT_DROPPED);
+        metrics_count(COUNTER_PREEMPT_NODES, !chosen                ? PREEMPT_RESULT_DROPPED
+                                             : answers[at].as_named ? PREEMPT_RESULT_KEPT
+                                                                    : PREEMPT_RESULT_CHANGED);
         if (chosen)
             answers[kept++] = answers[at];
         at += answered;

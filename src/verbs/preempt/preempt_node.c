@@ -174,30 +174,78 @@ static bool knows_named(const struct inquiry *inquiry)
     return true;
 }
 
-/* Those that kube-scheduler has named first, as it has named them. */
+/* One whom the answer names. */
+struct ending {
+    const char *uid;
+    int64_t priority, created_s; /* of a CPU-only pod the time is 0 */
+    size_t at;
+};
+
+static int compare_endings(const void *a, const void *b)
+{
+    const struct ending *one = a, *other = b;
+
+    if (one->priority != other->priority)
+        return one->priority > other->priority ? -1 : 1;
+    if (one->created_s != other->created_s)
+        return one->created_s < other->created_s ? -1 : 1;
+    return (one->at > other->at) - (one->at < other->at);
+}
+
+/* Those that kube-scheduler has named and that end. One of which no priority is known stays behind the one before
+ * it: kube-scheduler names the most important ones first. */
+static size_t list_named(const struct inquiry *inquiry, const bool *ends, const int64_t *priorities,
+                         struct ending *endings)
+{
+    struct ending last = {.priority = INT64_MAX};
+    size_t n = 0;
+
+    for (size_t i = 0; i < inquiry->on->n_uids; i++) {
+        const struct seat *seat = inquiry->seats[i];
+        const int64_t known = seat ? seat->priority : priorities ? priorities[i] : INT64_MIN;
+        if (seat && !ends[seat - inquiry->roster->seats])
+            continue;
+        if (known > INT64_MIN) {
+            last.priority = known;
+            last.created_s = seat ? seat->created_s : 0;
+        }
+        last.uid = inquiry->on->uids[i];
+        last.at = i;
+        endings[n++] = last;
+    }
+    return n;
+}
+
+/* The most important ones first, whoever has named them: kube-scheduler takes the first for that. Source:
+ * kubernetes/kubernetes 1.37.2, pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption. */
 static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry,
-                          struct preemption_node *answer)
+                          const int64_t *priorities, struct preemption_node *answer)
 {
     const size_t n_named = inquiry->on->n_uids, n = inquiry->victims.n_chosen;
-    const struct seat *seats = inquiry->roster->seats;
     g_autofree bool *ends = g_new0(bool, inquiry->roster->n + 1);
+    g_autofree struct ending *endings = g_new(struct ending, n_named + n + 1);
 
-    answer->uids = json_arena_alloc(preempt->arena, (n_named + n + 1) * sizeof *answer->uids);
     for (size_t i = 0; i < n; i++) {
         const struct seat *seat = inquiry->victims.all[i].seat;
-        ends[seat - seats] = true;
+        ends[seat - inquiry->roster->seats] = true;
         __builtin_prefetch(seat->uid); /* it is written soon */
     }
-    for (size_t i = 0; i < n_named; i++) {
-        const struct seat *seat = inquiry->seats[i];
-        if (!seat || ends[seat - seats])
-            answer->uids[answer->n_uids++] = inquiry->on->uids[i];
-    }
+    answer->n_uids = list_named(inquiry, ends, priorities, endings);
+    answer->as_named = answer->n_uids == n_named;
     for (size_t i = 0; i < n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
-        if (!victim->named)
-            answer->uids[answer->n_uids++] = victim->seat->uid;
+        if (victim->named)
+            continue;
+        endings[answer->n_uids] =
+            (struct ending){victim->seat->uid, victim->seat->priority, victim->seat->created_s,
+                            n_named + answer->n_uids};
+        answer->n_uids++;
+        answer->as_named = false;
     }
+    qsort(endings, answer->n_uids, sizeof *endings, compare_endings);
+    answer->uids = json_arena_alloc(preempt->arena, (answer->n_uids + 1) * sizeof *answer->uids);
+    for (size_t i = 0; i < answer->n_uids; i++)
+        answer->uids[i] = endings[i].uid;
 }
 
 /* What has to be so for the pod to come. */
@@ -272,7 +320,7 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
     if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost))
         return false;
     answer.node.dearest = cost.dearest;
-    write_victims(preempt, &inquiry, &answer.node);
+    write_victims(preempt, &inquiry, candidate->priorities, &answer.node);
     answer.node.violations = MIN(cost.violations + foreign, (int64_t)answer.node.n_uids);
     if (last)
         compare_with_last(&inquiry, &answer);

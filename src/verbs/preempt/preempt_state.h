@@ -14,6 +14,8 @@ struct candidate {
     struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
     bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
     struct quota_relief *relief; /* NULL: quotas let the pod in as things are */
+    int64_t *priorities; /* of the CPU-only pods among those that are named, in the order of their
+                          * names; INT64_MIN: of none; NULL: nothing was looked up */
 };
 
 /* The last answer for the pod (queue/clearings.h), as far as it counts: the node that the pod is nominated
