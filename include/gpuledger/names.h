@@ -131,6 +131,7 @@
 #pragma redefine_extname pod_facts_ref gpuledger_pod_facts_ref
 #pragma redefine_extname pod_facts_unref gpuledger_pod_facts_unref
 #pragma redefine_extname pod_view_is_bound gpuledger_pod_view_is_bound
+#pragma redefine_extname pod_view_is_mirror gpuledger_pod_view_is_mirror
 #pragma redefine_extname pod_view_is_terminal gpuledger_pod_view_is_terminal
 #pragma redefine_extname pod_view_lasts gpuledger_pod_view_lasts
 #pragma redefine_extname policies gpuledger_policies

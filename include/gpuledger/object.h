@@ -69,6 +69,8 @@ struct pod_view {
     int64_t priority;
     struct string_pairs labels;
     struct string_pairs annotations;
+    int64_t
+        unlisted_annotations; /* bytes of further annotations, keys and values, that a record leaves out */
     struct string_pairs overhead; /* spec.overhead */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;
@@ -100,6 +102,12 @@ struct configmap_view {
 
 /* spec.nodeName is set. */
 bool pod_view_is_bound(const struct pod_view *pod);
+
+/* The mirror of a static pod, which kubelet runs from a file: to delete the mirror ends no container, and kubelet
+ * makes another one. The API server lets no update add the annotation, and kubelet deletes mirrors that it has
+ * no file of. Source: kubernetes/kubernetes 1.37.2, pkg/apis/core/validation/validation.go,
+ * ValidatePodSpecificAnnotationUpdates; pkg/kubelet/kubelet.go, HandlePodCleanups. */
+bool pod_view_is_mirror(const struct pod_view *pod);
 
 /* Phase Succeeded or Failed: no container runs any more, the pod holds nothing. */
 bool pod_view_is_terminal(const struct pod_view *pod);

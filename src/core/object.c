@@ -16,6 +16,11 @@ bool pod_view_is_bound(const struct pod_view *pod)
     return pod->node_name && *pod->node_name;
 }
 
+bool pod_view_is_mirror(const struct pod_view *pod)
+{
+    return string_pairs_get(&pod->annotations, "kubernetes.io/config.mirror") != NULL;
+}
+
 bool pod_view_is_terminal(const struct pod_view *pod)
 {
     return g_strcmp0(pod->phase, "Succeeded") == 0 || g_strcmp0(pod->phase, "Failed") == 0;

@@ -49,7 +49,7 @@ static int64_t pod_amount(const struct pod_view *pod, const char *resource, bool
 
 /* What is being put together: borrowed strings. */
 struct draft {
-    bool particular;
+    bool particular, mirror;
     uint32_t n_labels, n_amounts, n_containers;
     struct string_pair labels[POD_FACTS_LABELS_MAX];
     struct pod_facts_amount amounts[POD_FACTS_AMOUNTS_MAX];
@@ -109,7 +109,7 @@ static void draft_containers(struct draft *draft, const struct pod_view *pod)
 
 static guint draft_hash(const struct draft *draft)
 {
-    guint hash = draft->particular;
+    guint hash = (guint)draft->particular + 2 * (guint)draft->mirror;
 
     for (uint32_t i = 0; i < draft->n_labels; i++)
         hash = hash * 31 + g_str_hash(draft->labels[i].key) * 7 + g_str_hash(draft->labels[i].value);
@@ -163,6 +163,7 @@ static struct pod_facts *facts_from(const struct draft *draft)
         .n_references = 1,
         .hash = draft_hash(draft),
         .particular = draft->particular,
+        .mirror = draft->mirror,
         .n_labels = draft->n_labels,
         .n_amounts = draft->n_amounts,
         .n_containers = draft->n_containers,
@@ -178,6 +179,7 @@ struct pod_facts *pod_facts_new(const struct pod_view *pod)
     struct draft draft;
 
     draft.particular = pod->particular;
+    draft.mirror = pod_view_is_mirror(pod);
     draft.n_labels = draft.n_amounts = draft.n_containers = 0;
     draft_labels(&draft, pod);
     draft_amounts(&draft, pod);
@@ -241,8 +243,8 @@ static gboolean facts_equal(gconstpointer a, gconstpointer b)
     const struct pod_facts *left = a, *right = b;
 
     if (left->hash != right->hash || left->particular != right->particular ||
-        left->n_labels != right->n_labels || left->n_amounts != right->n_amounts ||
-        left->n_containers != right->n_containers)
+        left->mirror != right->mirror || left->n_labels != right->n_labels ||
+        left->n_amounts != right->n_amounts || left->n_containers != right->n_containers)
         return FALSE;
     for (uint32_t i = 0; i < left->n_labels; i++) {
         if (!g_str_equal(left->labels[i].key, right->labels[i].key) ||

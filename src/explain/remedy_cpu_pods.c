@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define LIST_MS 4000
-#define MIRROR "kubernetes.io/config.mirror" /* of a pod that kubelet has from a file */
 
 /* A CPU-only pod of the node, and where it would go. */
 struct mover {
@@ -93,8 +92,7 @@ static const struct pod_view *list_guests(struct search *search, struct json_are
         search->lists = REMEDY_LISTS_MAX;
     for (size_t i = 0; listed && i < all; i++) {
         struct pod_view pod = pods[i];
-        if (pod.terminating || ledger_get(search->ledger, pod.uid) ||
-            string_pairs_get(&pod.annotations, MIRROR))
+        if (pod.terminating || ledger_get(search->ledger, pod.uid) || pod_view_is_mirror(&pod))
             continue;
         pod.node_name = NULL; /* whoever makes it again does not say */
         if (constraints_decode(arena, &pod, NULL) && pod.constraints->overlooked == 0 &&

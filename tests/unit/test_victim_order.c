@@ -120,6 +120,44 @@ START_TEST(pods_that_nobody_knows_keep_their_places)
 }
 END_TEST
 
+/* --- mirrors of static pods ------------------------------------------------------------------- */
+
+/* One whose end would be the cheapest, on card 1. */
+static void apply_mirror(void)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = "kube-system",
+                           .name = "static",
+                           .uid = "static",
+                           .created = "2026-01-01T00:00:00Z",
+                           .node_name = "n1",
+                           .phase = "Running",
+                           .started = true,
+                           .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "1"},
+                                                {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                                                {"kubernetes.io/config.mirror", "a1b2"}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})});
+}
+
+START_TEST(no_mirror_ends)
+{
+    apply((struct pod){"mid", "6", "n1", "0", .priority = 60});
+    apply_mirror();
+    expect_of("p1", "", N1(UID("mid")), N1(UID("mid")));
+    /* kube-scheduler knows no better. */
+    expect_of("p2", "", N1(UID("static")), N1(UID("mid")));
+}
+END_TEST
+
+START_TEST(where_only_a_mirror_would_end_the_node_is_left_out)
+{
+    apply((struct pod){"high", "6", "n1", "0", .priority = 200});
+    apply_mirror();
+    expect_of("p1", "", N1(UID("static")), "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("victim_order");
@@ -131,6 +169,8 @@ int main(void)
     tcase_add_test(tests, of_equals_the_older_is_the_first);
     tcase_add_test(tests, pods_without_gpus_stand_where_they_belong);
     tcase_add_test(tests, pods_that_nobody_knows_keep_their_places);
+    tcase_add_test(tests, no_mirror_ends);
+    tcase_add_test(tests, where_only_a_mirror_would_end_the_node_is_left_out);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -111,6 +111,7 @@ static struct seat make_seat(struct allocation *allocation, guint place)
         .uid_hash = g_str_hash(allocation->uid),
         .terminating = allocation->terminating,
         .confirmed = allocation->state == ALLOCATION_CONFIRMED,
+        .mirror = allocation->facts && allocation->facts->mirror,
     };
 }
 
