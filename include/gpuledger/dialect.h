@@ -68,8 +68,19 @@ struct annotations {
     } items[ANNOTATIONS_MAX];
 };
 
+/* What the API server lets an object's annotations have together, keys and values; it does not count what a
+ * Binding adds, and then refuses every later change of the pod, its phase included. Source:
+ * kubernetes/apimachinery v0.37.1, pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB. */
+#define ANNOTATIONS_BYTES_MAX (256 * 1024)
+/* Of that for what is written after the Binding: the node side's marks, the seal. */
+#define ANNOTATIONS_BYTES_LATER (8 * 1024)
+/* Fewer than these are not counted: whatever is written beside them finds room. */
+#define ANNOTATIONS_BYTES_FEW (64 * 1024)
+
 void annotations_add(struct annotations *annotations, const char *key, char *take_value);
 void annotations_clear(struct annotations *annotations);
+/* Whether they and what comes later find room on a pod that asks so, as the dialect that writes them reads it. */
+bool annotations_fit(const struct annotations *annotations, const struct request *request);
 typedef struct annotations annotations; /* for g_auto */
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(annotations, annotations_clear)
 
@@ -153,6 +164,9 @@ struct dialect {
      * write them, users never; their own words, such as wishes, are not among them.
      * NULL-terminated, '*' as above; NULL: there are none. */
     const char *const *records;
+
+    /* Annotations of pods that every Binding replaces, whole keys; NULL-terminated. NULL: there are none. */
+    const char *const *replaces;
 
     /* The schedulerName of pods that its own scheduler places, without us; NULL: none that is known. */
     const char *scheduler;

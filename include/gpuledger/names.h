@@ -21,6 +21,7 @@
 #pragma redefine_extname amount_bytes gpuledger_amount_bytes
 #pragma redefine_extname annotations_add gpuledger_annotations_add
 #pragma redefine_extname annotations_clear gpuledger_annotations_clear
+#pragma redefine_extname annotations_fit gpuledger_annotations_fit
 #pragma redefine_extname card_bytes gpuledger_card_bytes
 #pragma redefine_extname card_core gpuledger_card_core
 #pragma redefine_extname card_core_free gpuledger_card_core_free

@@ -66,6 +66,9 @@ struct pod_view {
     int64_t grace_s;           /* spec.terminationGracePeriodSeconds; 0: not said */
     bool particular;  /* it takes more of a node than its containers say (amounts of the pod as a
                        * whole), or keeps other pods away */
+    bool
+        binds_late; /* it has volumes or devices that kube-scheduler sees to between filter and bind:
+                       * claims of either kind, ephemeral volumes */
     int64_t priority;
     struct string_pairs labels;
     struct string_pairs annotations;

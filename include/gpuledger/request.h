@@ -62,6 +62,7 @@ struct request {
     uint32_t n_asks;
     struct host host;     /* of the pod as a whole */
     int64_t lasts_s;      /* after so many seconds on a node it has ended; 0: nobody knows */
+    int64_t annotations;  /* bytes of the pod's that a Binding leaves (dialect.h); 0: not many */
     int64_t match_amount; /* by what the node side tells its waiting pods apart, dialect's units */
     struct card_ask asks[];
 };

@@ -48,7 +48,8 @@ bool request_equal(const struct request *a, const struct request *b)
 {
     if (a->dialect != b->dialect || a->traits != b->traits || a->isolation != b->isolation ||
         a->n_asks != b->n_asks || !host_equal(&a->host, &b->host) ||
-        a->match_amount != b->match_amount || a->lasts_s != b->lasts_s)
+        a->match_amount != b->match_amount || a->lasts_s != b->lasts_s ||
+        a->annotations != b->annotations)
         return false;
     for (uint32_t i = 0; i < a->n_asks; i++) {
         if (!ask_equal(&a->asks[i], &b->asks[i]))

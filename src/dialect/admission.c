@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a pod may go to a node now, beside those whose cards the node side has yet to hand out. */
 #include "core/ledger.h"
+#include "dialect/annotations.h"
 
 #include <gpuledger/dialect.h>
 
@@ -164,6 +165,8 @@ static const struct request *check(const struct node *node, const struct admissi
         *ret_reason = REASON_NOT_GPU_SHARE;
     else if (!(request = pick_alternative(node, query->request)))
         *ret_reason = REASON_OTHER_DIALECT;
+    else if (!annotations_may_fit(request))
+        *ret_reason = REASON_ANNOTATIONS;
     else if (node_is_silent(node, request->dialect, query->now_ns))
         *ret_reason = REASON_PLUGIN_SILENT;
     else
@@ -186,7 +189,8 @@ static bool is_obvious(const struct node *node, const struct admission_query *qu
     const struct request *request = query->request;
 
     return node && node->present && node->dialect == request->dialect && !node->sketch.dialect &&
-           !request->dialect->policy && node->n_waiting == 0 && !node->departed && !node->paused &&
+           request->annotations == 0 && !request->dialect->policy && node->n_waiting == 0 &&
+           !node->departed && !node->paused &&
            !node_is_silent(node, request->dialect, query->now_ns) &&
            placement_is_obvious(node, request) &&
            request->dialect->refuse(node, request, query->options) == REASON_NONE;

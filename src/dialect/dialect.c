@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/fail.h"
 #include "core/ledger.h"
+#include "dialect/annotations.h"
 #include "dialect/classes/classes.h"
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
@@ -92,6 +93,7 @@ struct request *dialect_read_request(const struct pod_view *view,
         }
         request->host = host_of_pod(view);
         request->lasts_s = pod_view_lasts(view);
+        request->annotations = annotations_left(view, request->dialect);
         *end = request;
         end = &request->alternative;
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||

@@ -36,6 +36,7 @@ struct spelling {
     /* Hundredths of a card; MiB, or NULL: that release shares by compute only. */
     const char *resources[3];
     const char *records[3]; /* mark and container */
+    const char *replaces[2]; /* mark */
     const char *mark;      /* annotation "true" of every pod that was placed */
     const char *container; /* annotation of each GPU container: the cards; its name follows */
     bool whole_cards;      /* several cards for one container */
@@ -45,6 +46,7 @@ static const struct spelling elastic_io = {
     .dialect = &dialect_elastic,
     .resources = {"elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"},
     .records = {"elasticgpu.io/assumed", "elasticgpu.io/container-*"},
+    .replaces = {"elasticgpu.io/assumed"},
     .mark = "elasticgpu.io/assumed",
     .container = "elasticgpu.io/container-",
     .whole_cards = true,
@@ -53,6 +55,7 @@ static const struct spelling elastic_com = {
     .dialect = &dialect_elastic_com,
     .resources = {"elasticgpu.com/gpu-core", "elasticgpu.com/gpu-memory"},
     .records = {"elasticgpu.com/assumed", "elasticgpu.com/container-*"},
+    .replaces = {"elasticgpu.com/assumed"},
     .mark = "elasticgpu.com/assumed",
     .container = "elasticgpu.com/container-",
     .whole_cards = true,
@@ -61,6 +64,7 @@ static const struct spelling nano_io = {
     .dialect = &dialect_nano_io,
     .resources = {"nano-gpu.io/gpu-core", "nano-gpu.io/gpu-memory"},
     .records = {"nano-gpu.io/gpu", "nano-gpu.io/gpu-*"},
+    .replaces = {"nano-gpu.io/gpu"},
     .mark = "nano-gpu.io/gpu",
     .container = "nano-gpu.io/gpu-",
 };
@@ -68,6 +72,7 @@ static const struct spelling nano = {
     .dialect = &dialect_nano,
     .resources = {"nano-gpu/gpu-percent"},
     .records = {"nano-gpu/assume", "nano-gpu/container-*"},
+    .replaces = {"nano-gpu/assume"},
     .mark = "nano-gpu/assume",
     .container = "nano-gpu/container-",
 };
@@ -411,8 +416,8 @@ FUNCTIONS(nano_io)
 FUNCTIONS(nano)
 
 #define MEMBERS(spelling)                                                                          \
-    .resources = spelling.resources, .records = spelling.records, .names_cards = true,             \
-    .isolation = ISOLATION_NONE, .read_topology = spelling##_topology,                             \
+    .resources = spelling.resources, .records = spelling.records, .replaces = spelling.replaces,   \
+    .names_cards = true, .isolation = ISOLATION_NONE, .read_topology = spelling##_topology,        \
     .write_profile = write_profile, .read_request = spelling##_request,                            \
     .read_allocation = spelling##_allocation, .refuse = refuse,                                    \
     .write_annotations = write_annotations

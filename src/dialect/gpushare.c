@@ -489,6 +489,9 @@ static const char *const records[] = {
     NULL,
 };
 
+static const char *const replaced[] = {KEY_IDX,      KEY_DEV,         KEY_POD,
+                                       KEY_ASSIGNED, KEY_ASSUME_TIME, NULL};
+
 const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
@@ -526,6 +529,7 @@ const struct dialect dialect_gpushare = {
     .words = {.memory = RESOURCE_MEM, .core = RESOURCE_CORE},
     .resources = resources,
     .records = records,
+    .replaces = replaced,
     .names_cards = true,
     .node_units = true,
     .isolation = ISOLATION_NONE,

@@ -442,6 +442,7 @@ const struct dialect dialect_volcano = {
               .whole_units = 1},
     .resources = resources,
     .records = records,
+    .replaces = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "core/ledger.h"
+#include "dialect/annotations.h"
 #include "dialect/hold.h"
 #include "store/store_state.h"
 #include "wire/constraints.h"
@@ -533,7 +534,8 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     const uint64_t number = observer_number(store->observer);
     const unsigned gates = 1U << OVERLOOKED_SCHEDULING_GATES;
     const bool gated = rules->constraints && rules->constraints->overlooked & gates;
-    store_join_gang(store, pod, gated || pod->terminating ? GANG_BARRED : GANG_PENDING);
+    const bool barred = gated || pod->terminating || !annotations_may_fit(request);
+    store_join_gang(store, pod, barred ? GANG_BARRED : GANG_PENDING);
     note_choice(store, pod);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     /* Who was seen bound stays so, and does not queue again. */

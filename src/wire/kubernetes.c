@@ -34,6 +34,7 @@ const char *const outcome_names[OUTCOME_N] = {
 struct pod_object {
     struct pod_view view;
     bool pod_level, keeps_away;
+    const cJSON *volumes, *claims;
     const cJSON *containers;
     const cJSON *init_containers;
     const cJSON *owners;
@@ -51,6 +52,8 @@ struct pod_object {
         POD(ARRAY, owners, "metadata.ownerReferences", 0),                                         \
         POD(PAIRS, view.labels, "metadata.labels", 0),                                             \
         POD(PAIRS, view.annotations, "metadata.annotations", 0),                                   \
+        POD(INT64, view.unlisted_annotations, "metadata.unlistedAnnotations", 0),                  \
+        POD(ARRAY, volumes, "spec.volumes", 0), POD(ARRAY, claims, "spec.resourceClaims", 0),      \
         POD(STRING, view.node_name, "spec.nodeName", 0),                                           \
         POD(STRING, view.scheduler_name, "spec.schedulerName", 0),                                 \
         POD(INT64, view.priority, "spec.priority", 0),                                             \
@@ -117,6 +120,20 @@ static bool decode_containers(struct json_arena *arena, const cJSON *list, bool 
     return true;
 }
 
+/* What it waits for in kube-scheduler's PreBind. Source: kubernetes/kubernetes 1.37.2, pkg/scheduler/framework/
+ * plugins/volumebinding/volume_binding.go and dynamicresources/dynamicresources.go. */
+static bool binds_late(const struct pod_object *pod)
+{
+    const cJSON *volume;
+
+    cJSON_ArrayForEach (volume, pod->volumes) {
+        if (cJSON_GetObjectItemCaseSensitive(volume, "persistentVolumeClaim") ||
+            cJSON_GetObjectItemCaseSensitive(volume, "ephemeral"))
+            return true;
+    }
+    return cJSON_GetArraySize(pod->claims) > 0;
+}
+
 bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
                                struct pod_view *ret_pod, GError **error)
 {
@@ -136,6 +153,8 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     if (pod.owners && controller_find(arena, pod.owners, &controller))
         pod.view.controller = controller.uid;
     pod.view.particular = pod.pod_level || pod.keeps_away;
+    pod.view.binds_late = binds_late(&pod);
+    pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
     if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
         !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
         return false;
@@ -260,15 +279,19 @@ bool status_view_decode(struct json_arena *arena, const cJSON *object,
 /* kubectl's copy of what was applied, environment included. */
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
-/* Without what nobody reads and may be secret; for g_free. */
-static struct string_pair *without_secrets(const struct string_pairs *annotations, size_t *ret_n)
+/* Without what nobody reads and may be secret; for g_free. Adds up the bytes of that. */
+static struct string_pair *without_secrets(const struct string_pairs *annotations, size_t *ret_n,
+                                           int64_t *left_out)
 {
     struct string_pair *kept = g_new(struct string_pair, annotations->n + 1);
 
     *ret_n = 0;
     for (size_t i = 0; i < annotations->n; i++) {
-        if (strcmp(annotations->items[i].key, LAST_APPLIED) != 0)
-            kept[(*ret_n)++] = annotations->items[i];
+        const struct string_pair *one = &annotations->items[i];
+        if (strcmp(one->key, LAST_APPLIED) != 0)
+            kept[(*ret_n)++] = *one;
+        else
+            *left_out += (int64_t)(strlen(one->key) + strlen(one->value));
     }
     return kept;
 }
@@ -320,7 +343,20 @@ static bool has_list(const struct json_field *field, const void *base)
 {
     const struct pod_object *object = base;
 
+    if (field->offset == offsetof(struct pod_object, volumes))
+        return false;
+    if (field->offset == offsetof(struct pod_object, claims))
+        return object->view.binds_late;
     return field->offset != offsetof(struct pod_object, owners) || object->view.controller;
+}
+
+/* One stands for all for which the pod may have to wait. */
+static void write_claim(struct json_writer *writer)
+{
+    json_begin_array(writer);
+    json_begin_object(writer);
+    json_end_object(writer);
+    json_end_array(writer);
 }
 
 /* One of the pod's two lists of containers, or what is written as it was read. */
@@ -336,15 +372,29 @@ static void write_list(struct json_writer *writer, const struct json_field *fiel
         write_tree(writer, object->tolerations);
     else if (field->offset == offsetof(struct pod_object, owners))
         write_owner(writer, object->view.controller);
+    else if (field->offset == offsetof(struct pod_object, claims))
+        write_claim(writer);
     else
         write_containers(writer, field, base);
+}
+
+/* How much was left out matters only where there is much. */
+static int64_t tell_unlisted(const struct string_pair *kept, size_t n, int64_t left_out)
+{
+    int64_t bytes = left_out;
+
+    for (size_t i = 0; i < n && bytes < ANNOTATIONS_BYTES_FEW; i++)
+        bytes += (int64_t)(strlen(kept[i].key) + strlen(kept[i].value));
+    return bytes < ANNOTATIONS_BYTES_FEW ? 0 : left_out;
 }
 
 void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
 {
     struct pod_object object = {.view = *pod};
     size_t n;
-    g_autofree struct string_pair *kept = without_secrets(&pod->annotations, &n);
+    g_autofree struct string_pair *kept =
+        without_secrets(&pod->annotations, &n, &object.view.unlisted_annotations);
+    object.view.unlisted_annotations = tell_unlisted(kept, n, object.view.unlisted_annotations);
 
     object.view.annotations = (struct string_pairs){kept, n};
     object.view.status_reason = object.view.status_message = NULL; /* a record says it otherwise */
@@ -377,7 +427,8 @@ void node_view_encode(struct json_writer *writer, const struct node_view *node)
 {
     struct node_object object = {.view = *node};
     size_t n;
-    g_autofree struct string_pair *kept = without_secrets(&node->annotations, &n);
+    int64_t left_out = 0;
+    g_autofree struct string_pair *kept = without_secrets(&node->annotations, &n, &left_out);
 
     object.view.annotations = (struct string_pairs){kept, n};
     json_encode(writer, &(struct json_encoding){node_fields, &object,

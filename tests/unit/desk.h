@@ -118,6 +118,19 @@ static inline void desk_confirm(const struct pod_view *pod, const char *node,
     ledger_put(book, node, seen);
 }
 
+/* What the row says that every Binding replaces, this one does. */
+static inline void desk_check_replaced(const struct dialect *dialect,
+                                       const struct annotations *written)
+{
+    ck_assert_ptr_nonnull(dialect->replaces);
+    for (const char *const *key = dialect->replaces; *key; key++) {
+        size_t i = 0;
+        while (i < written->n && strcmp(written->items[i].key, *key) != 0)
+            i++;
+        ck_assert_msg(i < written->n, "%s is not written", *key);
+    }
+}
+
 /* Binds the pod to the node. What was written, or the reason's code, or "wait", or the error. */
 static inline char *desk_bind(const struct pod_view *pod, const char *node)
 {
@@ -146,6 +159,7 @@ static inline char *desk_bind(const struct pod_view *pod, const char *node)
     }
     const struct allocation *allocation = desk_reserve(pod, node, &placement);
     allocation->dialect->write_annotations(allocation, allocation->node, &written);
+    desk_check_replaced(allocation->dialect, &written);
     desk_confirm(pod, node, &written);
     return desk_annotations_text(&written);
 }

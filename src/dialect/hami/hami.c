@@ -206,6 +206,28 @@ static const char *const volcano_records[] = {
     "volcano.sh/bind-time", "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate", NULL,
 };
 
+/* Those of struct vgpu that vgpu_write_annotations writes in any case. */
+static const char *const hami_replaces[] = {
+    "hami.io/vgpu-node",
+    "hami.io/vgpu-time",
+    "hami.io/bind-phase",
+    "hami.io/bind-time",
+    "hami.io/vgpu-devices-allocated",
+    "hami.io/vgpu-devices-to-allocate",
+    NULL,
+};
+static const char *const paradigm_replaces[] = {
+    "4pd.io/vgpu-node",
+    "4pd.io/vgpu-time",
+    "4pd.io/bind-phase",
+    "4pd.io/bind-time",
+    "4pd.io/vgpu-ids-new",
+    "4pd.io/devices-to-allocate",
+    "hami.sh/vgpu-devices-allocated",
+    "hami.sh/vgpu-devices-to-allocate",
+    NULL,
+};
+
 static const char *const nvidia_resources[] = {
     "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
     NULL};
@@ -293,6 +315,7 @@ const struct dialect dialect_hami = {
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     .records = hami_records,
+    .replaces = hami_replaces,
     QUOTA_KEYS,
     .cordon_key = CORDONED,
     .lock_key = "hami.io/mutex.lock",
@@ -306,12 +329,14 @@ const struct dialect dialect_4paradigm = {
     .title = "4paradigm vGPU",
     .notes =
         {
-            .asks = ASKS("`nvidia.com/gpu`", "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
-                    "Annotations `nvidia.com/[no]use-gputype` and `nvidia.com/numa-bind`.",
+            .asks = ASKS("`nvidia.com/gpu`",
+                         "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
+                                              "Annotations `nvidia.com/[no]use-gputype` and "
+                                              "`nvidia.com/numa-bind`.",
             .nodes = "Annotation `4pd.io/node-nvidia-register`; allocatable `nvidia.com/gpu`.",
-            .writes = "`4pd.io/vgpu-node`, `vgpu-time`, `bind-phase`, `bind-time`, and the cards under "
-                      "both generations of keys, `hami.sh/vgpu-devices-…` and `4pd.io/…`. "
-                      ONE_AT_A_TIME,
+            .writes =
+                "`4pd.io/vgpu-node`, `vgpu-time`, `bind-phase`, `bind-time`, and the cards under "
+                "both generations of keys, `hami.sh/vgpu-devices-…` and `4pd.io/…`. " ONE_AT_A_TIME,
             .played = "the plugin at da7d4ed",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "writes back what is left without saying whose it is.",
@@ -319,6 +344,7 @@ const struct dialect dialect_4paradigm = {
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     .records = paradigm_records,
+    .replaces = paradigm_replaces,
     QUOTA_KEYS,
     FUNCTIONS(paradigm),
 };
@@ -329,24 +355,29 @@ const struct dialect dialect_volcano_vgpu = {
     .scheduler = "volcano",
     .notes =
         {
-            .asks = ASKS("`volcano.sh/vgpu-number`", "volcano.sh/vgpu-memory")
-                    "`volcano.sh/vgpu-cores`. Annotations `volcano.sh/vgpu-[no]use-gpuuuid`, "
-                    "`volcano.sh/vgpu-mode`, `nvidia.com/[no]use-gputype`.",
-            .nodes = "Annotation `volcano.sh/node-vgpu-register`; allocatable "
-                     "`volcano.sh/vgpu-number`. Of cards in MIG mode the templates of "
-                     "`--hami-mig-templates`, which are groups named `group1`, `group2` and so on in "
-                     "that order, as in Volcano's ConfigMap `volcano-vgpu-device-config`.",
+            .asks = ASKS(
+                "`volcano.sh/vgpu-number`",
+                "volcano.sh/vgpu-memory") "`volcano.sh/vgpu-cores`. Annotations "
+                                          "`volcano.sh/vgpu-[no]use-gpuuuid`, "
+                                          "`volcano.sh/vgpu-mode`, `nvidia.com/[no]use-gputype`.",
+            .nodes =
+                "Annotation `volcano.sh/node-vgpu-register`; allocatable "
+                "`volcano.sh/vgpu-number`. Of cards in MIG mode the templates of "
+                "`--hami-mig-templates`, which are groups named `group1`, `group2` and so on in "
+                "that order, as in Volcano's ConfigMap `volcano-vgpu-device-config`.",
             .writes = "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "
-                      "`bind-phase` and `bind-time`. A MIG instance is `UUID[GROUP-INSTANCE]`. "
-                      ONE_AT_A_TIME,
+                      "`bind-phase` and `bind-time`. A MIG instance is "
+                      "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
             .played = "volcano-vgpu-device-plugin at 0bd97d0 and 0798272, both with MIG",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the newer "
                       "plugin looks for a pod whose cards in total are what one container asks "
                       "for. Groups of MIG instances of different sizes whose order is not said, as "
                       "under HAMi; groups of other names.",
         },
-    .words = VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
+    .words =
+        VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
     .resources = volcano_resources,
     .records = volcano_records,
+    .replaces = volcano_records,
     FUNCTIONS(volcano),
 };

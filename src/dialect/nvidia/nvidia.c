@@ -361,6 +361,7 @@ const struct dialect dialect_nvidia = {
     .words = {.whole = GPU, .whole_units = 1},
     .resources = resources,
     .records = records,
+    .replaces = records,
     .isolation = ISOLATION_HARDWARE,
     .read_topology = read_topology,
     .write_profile = write_profile,

@@ -471,6 +471,8 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 static const char *const records[] = {KEY_TIME,    KEY_OWN_TIME, KEY_NODE,
                                       KEY_IDX "*", KEY_ASSIGNED, NULL};
 
+static const char *const replaced[] = {KEY_NODE, KEY_ASSIGNED, NULL};
+
 const struct dialect dialect_tencent = {
     .name = "tencent",
     .title = "Tencent gpu-manager",
@@ -482,6 +484,7 @@ const struct dialect dialect_tencent = {
               .whole_units = CARD_CORE},
     .resources = resources,
     .records = records,
+    .replaces = replaced,
     .isolation = ISOLATION_HOOK,
     .quotas_namespace = "kube-system", /* gpu-quota-admission, before f7d9868 */
     .quotas_name = "gpuquota",

@@ -219,6 +219,16 @@ static void tell_class_group(const struct message_context *context)
         context->request->terms->work_class->name);
 }
 
+static void tell_annotations(const struct message_context *context)
+{
+    g_string_append_printf(
+        context->text,
+        "the pod has %" G_GINT64_FORMAT " bytes of annotations, and "
+        "the API server lets it have %d: make those shorter that it came with, so that %d are "
+        "left for its GPU's",
+        context->request->annotations, ANNOTATIONS_BYTES_MAX, ANNOTATIONS_BYTES_LATER + 4096);
+}
+
 static double gpus(int64_t amount)
 {
     return (double)share_thousandths(amount) / 1000;
@@ -464,6 +474,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_OTHER_TENANT] = tell_node_tenant,
     [REASON_OTHER_CLASS] = tell_node_class,
     [REASON_CLASS_GROUP] = tell_class_group,
+    [REASON_ANNOTATIONS] = tell_annotations,
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,

@@ -42,6 +42,21 @@ static void describe(struct attempt *attempt, const struct allocation *allocatio
     attempt->assume_time_ns = allocation->assume_time_ns;
 }
 
+/* The pod may have been edited since filter was asked. False, with an error: its annotations leave too little
+ * room for those of the booking. */
+static bool check_annotations(struct attempt *attempt, const struct allocation *booked,
+                              GError **error)
+{
+    const struct request *request = attempt->request;
+
+    while (request && request->dialect != booked->dialect)
+        request = request->alternative;
+    if (!request || annotations_fit(&attempt->annotations, request))
+        return true;
+    metrics_count(COUNTER_REFUSALS, REASON_ANNOTATIONS);
+    return attempt_fail(attempt, BIND_RESULT_NO_ROOM, error, reason_info(REASON_ANNOTATIONS)->text);
+}
+
 /* A booking that another replica left holds no names that annotations carry. */
 static void adopt_terms(struct allocation *held, const struct request *request)
 {
@@ -68,10 +83,12 @@ static enum attempt_step join_earlier(struct attempt *attempt, struct ledger *le
         attempt->result = BIND_RESULT_REPEATED;
         return ATTEMPT_DONE;
     case ALLOCATION_UNKNOWN:
-        ledger_set_state(ledger, held, ALLOCATION_ASSUMED);
         adopt_terms(held, attempt->request);
-        held->since_ms = moment->now_ms;
         describe(attempt, held);
+        if (!check_annotations(attempt, held, error))
+            return ATTEMPT_FAILED;
+        ledger_set_state(ledger, held, ALLOCATION_ASSUMED);
+        held->since_ms = moment->now_ms;
         attempt->distrusted = true;
         return ATTEMPT_SEND;
     case ALLOCATION_ASSUMED:
@@ -88,6 +105,10 @@ static enum attempt_step enter(struct attempt *attempt, struct ledger *ledger,
                                const struct allocation *booked, GError **error)
 {
     describe(attempt, booked);
+    if (!check_annotations(attempt, booked, error)) {
+        ledger_drop(ledger, attempt->args->pod_uid);
+        return ATTEMPT_FAILED;
+    }
     if (journal_add(attempt->journal, booked))
         return ATTEMPT_SEND;
     ledger_drop(ledger, attempt->args->pod_uid);
