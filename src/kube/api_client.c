@@ -12,11 +12,11 @@
 
 #include "base/metrics.h"
 #include "kube/clock.h"
+#include "wire/kubernetes.h"
 
 #include <gpuledger/error.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define CONNECT_TIMEOUT_MS 5000
 #define RETRY_FIRST_MS 100
@@ -153,16 +153,6 @@ static int before_request(void *data, char *remote_ip, char *local_ip, int remot
     return CURL_PREREQFUNC_OK;
 }
 
-/* A connection that is given up takes what it has not delivered with it. Otherwise the kernel goes
- * on trying to deliver it for minutes. */
-static int drop_when_closed(void *data, curl_socket_t fd, curlsocktype purpose)
-{
-    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    return CURL_SOCKOPT_OK;
-}
-
 static void attempt_run(struct api_client *client, const struct transport_request *untimed,
                         const struct credential *credential, struct attempt *attempt)
 {
@@ -174,6 +164,7 @@ static void attempt_run(struct api_client *client, const struct transport_reques
     }
     const int64_t left_ms = MAX(attempt->deadline_ms - clock_ms(), 1);
     struct transport_request request = *untimed;
+    request.drops = true;
     request.server_timeout_ms = attempt->timely ? left_ms : 0;
     struct curl_slist *headers = transport_prepare(client->transport, handle, &request, credential);
 
@@ -182,7 +173,6 @@ static void attempt_run(struct api_client *client, const struct transport_reques
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, attempt);
     curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, before_request);
     curl_easy_setopt(handle, CURLOPT_PREREQDATA, attempt);
-    curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, drop_when_closed);
     attempt->code = curl_easy_perform(handle);
     if (attempt->code == CURLE_OK) {
         curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &attempt->status);
@@ -201,6 +191,23 @@ enum outcome api_outcome(long status)
     if (status == 404)
         return OUTCOME_NOT_FOUND;
     return status >= 500 ? OUTCOME_UNKNOWN : OUTCOME_REFUSED;
+}
+
+/* A proxy has 404s of its own, and they make no object gone. The API server's come as a Status, but for
+ * API groups that it does not serve; then it says what many a proxy says as well. */
+static bool is_foreign_404(const struct attempt *attempt, const char *path)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct status_view status = {0};
+
+    if (attempt->code != CURLE_OK || attempt->status != 404)
+        return false;
+    const cJSON *object = json_parse(arena, attempt->reply->str, attempt->reply->len, NULL);
+    if (object && status_view_decode(arena, object, &status, NULL) &&
+        g_strcmp0(status.kind, "Status") == 0)
+        return false;
+    return !g_str_has_prefix(path, "/apis/") ||
+           !g_str_has_prefix(attempt->reply->str, "404 page not found");
 }
 
 static enum outcome attempt_outcome(const struct attempt *attempt)
@@ -299,7 +306,8 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             .deadline_ms = call->deadline_ms,
         };
         attempt_run(client, &request, credential, &attempt);
-        const enum outcome outcome = attempt_outcome(&attempt);
+        const bool foreign = is_foreign_404(&attempt, call->path);
+        const enum outcome outcome = foreign ? OUTCOME_UNKNOWN : attempt_outcome(&attempt);
         metrics_count(COUNTER_API_CALLS, outcome);
         if (outcome == OUTCOME_OK) {
             g_string_append_len(reply, text->str, (gssize)text->len);
@@ -310,6 +318,12 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             credentials_reject(client->credentials, credential)) {
             renewed = true;
             continue;
+        }
+        if (foreign)
+            failure->code = call->once ? GPULEDGER_ERROR_UNKNOWN : GPULEDGER_ERROR_UNAVAILABLE;
+        if (call->is_final && attempt.code == CURLE_OK && call->is_final(failure->message)) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return OUTCOME_REFUSED;
         }
         const int64_t wait_ms = MAX(delay_ms, attempt.retry_after_ms);
         if (!may_repeat(&attempt, call->once) || clock_ms() + wait_ms >= call->deadline_ms) {

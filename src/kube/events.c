@@ -14,7 +14,7 @@
 #define CALL_MS 5000
 #define KNOWN_MAX 4096       /* series that are remembered */
 #define FORGET_MS 1800000    /* the API server keeps an Event for an hour */
-#define DENIED_PAUSE_MS 10000 /* doubles; a namespace that is going away denies, too */
+#define DENIED_PAUSE_MS 10000 /* doubles */
 #define DENIED_PAUSE_MAX_MS 600000
 #define ALL_CAUSES_FACTOR 4
 
@@ -307,6 +307,16 @@ static void pause_denied(struct events *events, const GError *failure)
     }
 }
 
+/* Whether we may write no Events at all, not just none into a namespace that goes away. Source:
+ * apiserver@v0.36.3:pkg/admission/plugin/namespace/lifecycle/admission.go. */
+static bool is_denied(const GError *failure)
+{
+    if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS))
+        return true;
+    return g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) &&
+           !strstr(failure->message, "unable to create new content in namespace ");
+}
+
 /* Under the lock. What could not be written is forgotten, and new when it is said again. */
 static void conclude(struct events *events, const struct letter *letter, enum outcome outcome,
                      const GError *failure)
@@ -318,8 +328,7 @@ static void conclude(struct events *events, const struct letter *letter, enum ou
                                                             : POD_EVENT_RESULT_FAILED);
     if (outcome == OUTCOME_OK) {
         events->denied_pause_ms = 0;
-    } else if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) ||
-               g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_CREDENTIALS)) {
+    } else if (is_denied(failure)) {
         pause_denied(events, failure);
     } else if (!expired) {
         log_event_limited(LOG_LEVEL_WARN, "Event not written", LOG_TEXT("pod", letter->pod),

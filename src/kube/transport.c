@@ -6,15 +6,22 @@
 #include "kube/transport.h"
 
 #include "base/version.h"
+#include "base/no_proxy.h"
 #include "kube/secret.h"
 #include "wire/kubernetes.h"
 
 #include <gpuledger/error.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
 
+/* A watch notices a peer that is gone after 45 s, as client-go's do (apimachinery@v0.36.3:pkg/util/net/http.go:
+ * 30 s of silence, and 15 s for an answer). */
 #define KEEPALIVE_IDLE_S 30L
-#define KEEPALIVE_INTERVAL_S 10L
+#define KEEPALIVE_INTERVAL_S 5L
+#define KEEPALIVE_PROBES 3
 /* Below the API server's own limit for idle connections, so that a Binding is not sent into one
  * that is being closed. */
 #define CONNECTION_IDLE_S 60L
@@ -29,11 +36,19 @@ struct transport {
     char *user_agent;
     char *host_header;            /* "Host: ..." or NULL for what `base` says */
     struct curl_slist *addresses; /* where the host of `base` really is, or NULL */
+    bool direct;                  /* and NO_PROXY names that place */
 };
 
 static void curl_start(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static const char *from_environment(const char *lower, const char *upper)
+{
+    const char *value = g_getenv(lower);
+
+    return value ? value : g_getenv(upper);
 }
 
 /* With tls-server-name the URL names the certificate's host, and the connection goes elsewhere. */
@@ -58,6 +73,7 @@ static bool set_base(struct transport *transport, GError **error)
     transport->base =
         g_strdup_printf("https://%s:%d%s", config->tls_server_name, port, g_uri_get_path(uri));
     transport->addresses = curl_slist_append(NULL, address);
+    transport->direct = no_proxy_names(from_environment("no_proxy", "NO_PROXY"), host, port);
     transport->host_header = g_strdup_printf("Host: %s%s%s:%d", open, host, close, port);
     return true;
 }
@@ -127,6 +143,18 @@ static void set_identity(CURL *handle, const struct credential *credential)
         set_blob(handle, CURLOPT_SSLKEY_BLOB, credential->key_pem);
 }
 
+/* `data`: NULL, or anything for a connection that drops, see transport.h. */
+static int set_socket(void *data, curl_socket_t fd, curlsocktype purpose)
+{
+    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    static const int probes = KEEPALIVE_PROBES;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    if (data)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return CURL_SOCKOPT_OK;
+}
+
 static void set_connection(const struct transport *transport, CURL *handle,
                            const struct transport_request *request)
 {
@@ -141,12 +169,19 @@ static void set_connection(const struct transport *transport, CURL *handle,
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+    curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, set_socket);
+    curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, request->drops ? (void *)handle : NULL);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
     if (transport->addresses)
         curl_easy_setopt(handle, CURLOPT_CONNECT_TO, transport->addresses);
     if (transport->config->proxy_url) {
         /* The kubeconfig's word is final; the environment's exceptions are not for it. */
         curl_easy_setopt(handle, CURLOPT_PROXY, transport->config->proxy_url);
+        curl_easy_setopt(handle, CURLOPT_NOPROXY, "");
+    } else if (transport->direct) {
+        curl_easy_setopt(handle, CURLOPT_PROXY, "");
+    } else if (transport->addresses) {
+        /* libcurl would look for the certificate's name. */
         curl_easy_setopt(handle, CURLOPT_NOPROXY, "");
     }
 }

@@ -32,6 +32,9 @@ struct transport_request {
      * unless configured, holds as well. */
     int64_t server_timeout_ms;
     int64_t connect_timeout_ms;
+    /* A connection that is given up takes what it has not delivered with it. Otherwise the kernel goes on
+     * trying to deliver it for minutes. */
+    bool drops;
     char *message; /* CURL_ERROR_SIZE bytes that live as long as the transfer */
 };
 

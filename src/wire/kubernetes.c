@@ -256,6 +256,7 @@ bool configmap_view_decode(struct json_arena *arena, const cJSON *object,
 
 #define STATUS(KIND, member, path, flags) JSON_FIELD_##KIND(struct status_view, member, path, flags)
 static const struct json_field status_fields[] = {
+    STATUS(STRING, kind, "kind", 0),
     STATUS(STRING, reason, "reason", 0),
     STATUS(STRING, message, "message", 0),
     STATUS(INT64, code, "code", 0),

@@ -68,6 +68,7 @@ void configmap_view_encode(struct json_writer *writer, const struct configmap_vi
 
 /* The body of a refusal (kind Status) and what it says; all optional. */
 struct status_view {
+    const char *kind;   /* "Status" */
     const char *reason; /* "Conflict", "NotFound", "Expired" … */
     const char *message;
     int64_t code;

@@ -19,6 +19,10 @@
     "\"message\":\"This pod has more than one PodDisruptionBudget, which the eviction "            \
     "subresource does not support.\"}"
 
+#define SAYS_GONE                                                                                  \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404,"            \
+    "\"message\":\"pods \\\"p\\\" not found\"}"
+
 static GPtrArray *texts; /* of the script */
 
 static inline void evicting_begin(void)

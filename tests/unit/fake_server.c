@@ -136,6 +136,17 @@ static bool send_chunk(const struct connection *connection, const char *text)
 }
 
 /* False: the connection is over. */
+/* Without a body of its own, a 404 is the API server's, which is a Status. */
+static const char *chunk_of(const struct fake_reply *reply, size_t i)
+{
+    const char *chunk = i < FAKE_CHUNKS_MAX ? reply->chunks[i] : NULL;
+    const bool empty = i == 0 && (!chunk || strcmp(chunk, "{}") == 0);
+
+    return reply->status == 404 && empty
+               ? "{\"kind\":\"Status\",\"code\":404,\"reason\":\"NotFound\"}"
+               : chunk;
+}
+
 static bool answer(const struct connection *connection, const struct fake_reply *reply)
 {
     g_autofree char *head =
@@ -147,8 +158,9 @@ static bool answer(const struct connection *connection, const struct fake_reply 
         return false;
     if (reply->end == FAKE_NO_REPLY || !send_text(connection, head, strlen(head)))
         return false;
-    for (size_t i = 0; i < FAKE_CHUNKS_MAX && reply->chunks[i]; i++) {
-        if (!send_chunk(connection, reply->chunks[i]))
+    const char *chunk;
+    for (size_t i = 0; (chunk = chunk_of(reply, i)); i++) {
+        if (!send_chunk(connection, chunk))
             return false;
     }
     if (reply->end == FAKE_HANG)

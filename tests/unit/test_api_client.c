@@ -10,6 +10,8 @@
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 static struct cluster *cluster;
@@ -226,6 +228,10 @@ static const struct answer answers[] = {
      GPULEDGER_ERROR_CONFLICT, "pod p is already assigned to node \"n\""},
     {404, STATUS("404", "pods \\\"p\\\" not found"), OUTCOME_NOT_FOUND, GPULEDGER_ERROR_NOT_FOUND,
      "pods \"p\" not found"},
+    /* A proxy's. */
+    {404, "404 page not found", OUTCOME_UNKNOWN, GPULEDGER_ERROR_UNKNOWN, "404 page not found"},
+    {404, "{\"error\":\"no such route\"}", OUTCOME_UNKNOWN, GPULEDGER_ERROR_UNKNOWN,
+     "no such route"},
     {403, STATUS("403", "pods \\\"p\\\" is forbidden: no"), OUTCOME_REFUSED, GPULEDGER_ERROR_DENIED,
      "pods \"p\" is forbidden: no"},
     {401, STATUS("401", "Unauthorized"), OUTCOME_REFUSED, GPULEDGER_ERROR_CREDENTIALS,
@@ -436,6 +442,61 @@ static void reconnect_with_token_file(const char *path)
     cluster = api_cluster_new(client);
 }
 
+static int option_of(curl_socket_t socket, int name)
+{
+    int value = 0;
+    socklen_t size = sizeof value;
+
+    ck_assert_int_eq(getsockopt(socket, IPPROTO_TCP, name, &value, &size), 0);
+    return value;
+}
+
+START_TEST(a_peer_that_is_gone_is_noticed_after_45_s)
+{
+    char message[CURL_ERROR_SIZE];
+    const struct transport_request request = {
+        .method = "GET", .path = "/", .connect_timeout_ms = PATIENT_MS, .message = message};
+    g_autoptr(credential) credential =
+        credentials_get(api_client_credentials(client), clock_ms() + PATIENT_MS, NULL);
+    curl_socket_t socket;
+
+    CURL *handle = curl_easy_init();
+    struct curl_slist *headers =
+        transport_prepare(api_client_transport(client), handle, &request, credential);
+    curl_easy_setopt(handle, CURLOPT_CONNECT_ONLY, 1L);
+    ck_assert_int_eq(curl_easy_perform(handle), CURLE_OK);
+    ck_assert_int_eq(curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket), CURLE_OK);
+    ck_assert_int_eq(option_of(socket, TCP_KEEPIDLE) +
+                         option_of(socket, TCP_KEEPINTVL) * option_of(socket, TCP_KEEPCNT),
+                     45);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(handle);
+}
+END_TEST
+
+/* By the name of its certificate no list of hosts knows it. */
+START_TEST(the_real_host_decides_about_a_proxy)
+{
+    const char *port = strrchr(fake_server_url(server), ':');
+    const bool direct = _i == 0;
+    struct kube_config *config = g_new0(struct kube_config, 1);
+
+    g_setenv("https_proxy", "http://127.0.0.1:9", TRUE);
+    g_setenv("no_proxy", direct ? "127.0.0.0/8" : "kubernetes", TRUE);
+    api_cluster_free(cluster);
+    api_client_free(client);
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strconcat("https://127.0.0.1", port, NULL);
+    config->tls_server_name = g_strdup("kubernetes");
+    config->token = g_strdup("sesame");
+    client = api_client_new(config, NULL);
+    cluster = api_cluster_new(client);
+    ck_assert_int_eq(send_binding(100, NULL), OUTCOME_REFUSED); /* it speaks no TLS */
+    ck_assert_uint_eq(fake_server_connections(server) > 0, direct);
+}
+END_TEST
+
 START_TEST(without_credentials_nothing_is_sent)
 {
     g_autoptr(GError) error = NULL;
@@ -526,6 +587,8 @@ int main(void)
     tcase_add_test(calls, a_reply_that_is_no_pod_is_no_answer);
     tcase_add_test(calls, caps_a_reply);
     tcase_add_test(calls, without_credentials_nothing_is_sent);
+    tcase_add_loop_test(calls, the_real_host_decides_about_a_proxy, 0, 2);
+    tcase_add_test(calls, a_peer_that_is_gone_is_noticed_after_45_s);
     tcase_add_test(calls, serves_many_threads_at_once);
     tcase_add_test(calls, a_call_that_gets_no_connection_is_refused);
     suite_add_tcase(suite, calls);

@@ -239,7 +239,7 @@ static bool drain_web(GError **error)
 START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
 {
     show_web();
-    answer("/eviction ", 8, 429, SAYS_BUDGET); /* two looks: each tries four times */
+    answer("/eviction ", 2, 429, SAYS_BUDGET); /* two looks */
     accept_evictions(1);
     answer("/events ", 1, 201, NULL);
     web.deleted = true;
@@ -380,11 +380,11 @@ static const struct {
     unsigned evictions, requests;
 } stops[] = {
     {1, 0, 4},  /* before the first */
-    {2, 4, 8},  /* after the pause for the budget */
-    {3, 4, 8},  /* before it is asked again */
-    {4, 5, 11}, /* after the pause for its end */
-    {5, 5, 13}, /* for its successor */
-    {0, 5, 14},
+    {2, 1, 5},  /* after the pause for the budget */
+    {3, 1, 5},  /* before it is asked again */
+    {4, 2, 8},  /* after the pause for its end */
+    {5, 2, 10}, /* for its successor */
+    {0, 2, 11},
 };
 
 START_TEST(what_nobody_wants_any_more_stops)
@@ -392,7 +392,7 @@ START_TEST(what_nobody_wants_any_more_stops)
     g_autoptr(GError) error = NULL;
 
     show_web();
-    answer("/eviction ", 4, 429, SAYS_BUDGET);
+    answer("/eviction ", 1, 429, SAYS_BUDGET);
     accept_evictions(1);
     answer("/events ", 1, 201, NULL);
     show_pod(1, web);

@@ -299,6 +299,27 @@ START_TEST(without_the_right_it_pauses)
 }
 END_TEST
 
+START_TEST(a_namespace_that_goes_away_silences_no_other)
+{
+    fake_server_script(
+        server,
+        &(struct fake_reply){
+            .match = CREATE,
+            .status = 403,
+            .chunks = {
+                "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"events."
+                "events.k8s.io "
+                "\\\"p.1\\\" is forbidden: unable to create new content in namespace ns because "
+                "it is being terminated\"}"}});
+    answer(CREATE, 201, 0);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_FAILED, 1);
+    post(POD_EVENT_NO_CARD, "q", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+}
+END_TEST
+
 START_TEST(what_failed_is_written_when_it_is_said_again)
 {
     answer(CREATE, 422, 0);
@@ -362,6 +383,7 @@ int main(void)
     tcase_add_test(tests, a_budget_grows_again);
     tcase_add_test(tests, a_slow_server_blocks_nobody);
     tcase_add_test(tests, without_the_right_it_pauses);
+    tcase_add_test(tests, a_namespace_that_goes_away_silences_no_other);
     tcase_add_test(tests, what_failed_is_written_when_it_is_said_again);
     tcase_add_test(tests, more_pods_than_can_be_remembered);
 

@@ -291,7 +291,8 @@ START_TEST(all_of_them_end_or_none)
     struct api_pod pod = members[_i].pod;
     setup_empty();
     pod.uid = pod.uid ? pod.uid : "uid-1";
-    answer("GET /api/v1/namespaces/ml/pods/g-1 ", FAKE_ALWAYS, members[_i].read, pod_text(pod));
+    answer("GET /api/v1/namespaces/ml/pods/g-1 ", FAKE_ALWAYS, members[_i].read,
+           members[_i].read == 404 ? SAYS_GONE : pod_text(pod));
     answer("g-1/eviction ", members[_i].tried >= 429 ? FAKE_ALWAYS : 1, members[_i].tried,
            members[_i].text);
     fill(3);
@@ -307,7 +308,7 @@ END_TEST
 START_TEST(a_budget_is_waited_for)
 {
     setup_empty();
-    answer("g-1/eviction ", 8, 429, SAYS_BUDGET); /* two looks: each tries four times */
+    answer("g-1/eviction ", 2, 429, SAYS_BUDGET); /* two looks */
     fill(3);
     struct half_groups *half = start(NULL, -1);
     pass(2);

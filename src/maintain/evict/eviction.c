@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define CALL_MS 10000
-#define TRY_MS 1500 /* less than Retry-After, so that who asks hears of a budget */
+#define TRY_MS 1500
 #define PODS_MAX ((size_t)64 << 20)
 
 void evictee_clear(struct evictee *evictee)
@@ -153,20 +153,32 @@ static void write_body(GString *body, const struct evictee *evictee, bool try)
     json_end_object(&writer);
 }
 
+#define BUDGET "disruption budget"
+/* Status 500, but nothing was done. Source: kubernetes@v1.37.2:pkg/registry/core/pod/storage/eviction.go. */
+#define BUDGETS "more than one PodDisruptionBudget"
+
+static bool is_refusal(const char *message)
+{
+    return strstr(message, BUDGET) || strstr(message, BUDGETS);
+}
+
 enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
                             GError **error)
 {
     g_autofree char *path = pods_path(evictee->ns, evictee->name, "/eviction");
     g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
-    struct api_call call = {
-        .method = "POST", .path = path, .body = body, .deadline_ms = clock_ms() + TRY_MS};
+    struct api_call call = {.method = "POST",
+                            .path = path,
+                            .body = body,
+                            .deadline_ms = clock_ms() + TRY_MS,
+                            .is_final = is_refusal};
 
     write_body(body, evictee, try);
     const enum outcome outcome = api_client_call(client, &call, reply, &failure);
     if (outcome == OUTCOME_OK || outcome == OUTCOME_NOT_FOUND)
         return EVICTION_DONE;
-    const bool later = failure && strstr(failure->message, "disruption budget");
+    const bool later = failure && strstr(failure->message, BUDGET);
     g_propagate_error(error, g_steal_pointer(&failure));
     return later ? EVICTION_LATER : outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
