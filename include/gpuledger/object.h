@@ -77,7 +77,8 @@ struct pod_view {
     struct string_pairs overhead; /* spec.overhead */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;
-    bool truncated; /* there are more containers, which were not read */
+    bool truncated;     /* there are more containers, which were not read; or see `unread` */
+    const char *unread; /* why part of the object cannot be read; NULL: it can */
     const struct cJSON *object; /* that it was read from; NULL: it was made by hand */
     /* Which nodes kube-scheduler would leave out, whatever they have (core/constraints.h). NULL: not
      * looked at. It is for those who foresee kube-scheduler (wire/constraints.h); filter is asked

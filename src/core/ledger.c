@@ -197,6 +197,19 @@ bool ledger_put_cpu_pod(struct ledger *ledger, const char *node_name, const char
     return !known;
 }
 
+bool ledger_keep_cpu_pod(struct ledger *ledger, const char *node_name, const char *uid,
+                         uint32_t generation)
+{
+    struct cpu_pod *known = ledger_cpu_pod(ledger, uid);
+
+    if (!known || !g_str_equal(known->node->name, node_name))
+        return false;
+    known->generation = generation;
+    ledger_unlink_cpu_pod(ledger, known);
+    ledger_append_cpu_pod(ledger, known);
+    return true;
+}
+
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state)
 {

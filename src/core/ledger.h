@@ -112,6 +112,10 @@ const struct share *allocation_known(const struct allocation *allocation, uint32
 /* Cards of all nodes. */
 size_t ledger_cards(const struct ledger *ledger);
 
+/* A CPU-only pod of this node that is known counts as put in this generation, as it is. False: there is none. */
+bool ledger_keep_cpu_pod(struct ledger *ledger, const char *node, const char *uid,
+                         uint32_t generation);
+
 /* The UID of a CPU-only pod that was not put in this generation, or NULL. Generations only grow. */
 const char *ledger_stale_cpu_pod(const struct ledger *ledger, uint32_t generation);
 

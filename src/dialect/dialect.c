@@ -72,6 +72,10 @@ struct request *dialect_read_request(const struct pod_view *view,
     g_autoptr(request) first = NULL;
     struct request **end = &first;
 
+    if (view->unread) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "%s", view->unread);
+        return NULL;
+    }
     if (view->truncated) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
                     "field 'spec.containers': the pod has more than %zu containers",
@@ -239,6 +243,8 @@ static struct allocation *hold_unread(const struct pod_view *view,
         unread.dialect
             ? g_strdup_printf("its amount of '%.64s' cannot be read: it holds all that it may be",
                               unread.resource)
+        : view->unread
+            ? g_strdup_printf("cannot be read (%.200s): it holds all that it may be", view->unread)
             : g_strdup_printf("has more than %zu containers, which are not read: it holds all that "
                               "these may hold",
                               view->n_containers),

@@ -29,12 +29,14 @@ static bool check_synced(const struct operations *operations, char **ret_why)
 {
     g_autoptr(GError) failure = NULL;
 
-    if (store_check_synced(operations->extender->store, &failure)) {
-        *ret_why = store_troubles(operations->extender->store);
-        return true;
+    if (!store_check_synced(operations->extender->store, &failure)) {
+        *ret_why = g_strdup(failure->message);
+        return false;
     }
-    *ret_why = g_strdup(failure->message);
-    return false;
+    g_autofree char *unwatched = store_unwatched(operations->extender->store);
+    *ret_why = *unwatched ? g_strdup_printf("no watch lives of %s", unwatched)
+                          : store_troubles(operations->extender->store);
+    return !*unwatched;
 }
 
 static bool check_serving(const struct operations *operations, char **ret_why)

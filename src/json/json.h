@@ -42,6 +42,7 @@ enum json_flag {
     JSON_REQUIRED = 1 << 0,    /* missing or null is an error; an empty string too */
     JSON_IGNORE_CASE = 1 << 1, /* match the keys of this path regardless of case, as Go does */
     JSON_NUMBERS = 1 << 2,     /* JSON_PAIRS: numbers below 2^53 too, as text */
+    JSON_CLAMP = 1 << 3, /* JSON_INT64: 2^53 and beyond counts as 2^53 - 1; likewise below 0 */
 };
 
 /* An array of strings that was read straight from a document's text. */
@@ -61,7 +62,7 @@ const cJSON *json_parse_strings(struct json_arena *arena, const char *text, size
 
 enum json_kind {
     JSON_STRING,  /* const char * */
-    JSON_INT64,   /* int64_t; a fraction, or 2^53 and beyond, is an error */
+    JSON_INT64,   /* int64_t; a fraction, or 2^53 and beyond (but see JSON_CLAMP), is an error */
     JSON_BOOL,    /* bool */
     JSON_PRESENT, /* bool: the field exists and is not null, whatever its type */
     JSON_PAIRS,   /* struct string_pairs from an object whose values are strings */

@@ -370,6 +370,10 @@ static bool decode_int64(struct json_arena *arena, const struct json_field *fiel
 {
     if (!cJSON_IsNumber(item))
         return expected(field->path, strlen(field->path), "a number", error);
+    if (fabs(item->valuedouble) >= INTEGER_END && field->flags & JSON_CLAMP) {
+        *(int64_t *)ret = (int64_t)copysign(INTEGER_END - 1, item->valuedouble);
+        return true;
+    }
     if (fabs(item->valuedouble) >= INTEGER_END)
         return fail_with(error, GPULEDGER_ERROR_RANGE,
                          "field '%s': expected a number between -2^53 and 2^53", field->path);

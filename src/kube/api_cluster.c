@@ -152,6 +152,18 @@ static enum outcome get(struct cluster *cluster, struct json_arena *arena, const
     return *ret_object ? OUTCOME_OK : unread(path, error);
 }
 
+/* Which pod it is, and where, is enough: the rest counts as the worst. */
+static bool decode_pod(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod,
+                       GError **error)
+{
+    if (pod_view_decode(arena, object, ret_pod, error))
+        return true;
+    if (!pod_view_decode_part(arena, object, ret_pod))
+        return false;
+    g_clear_error(error);
+    return true;
+}
+
 static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
                                 const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
                                 GError **error)
@@ -160,7 +172,7 @@ static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *aren
     const cJSON *object;
     const enum outcome outcome = get(cluster, arena, path, 0, deadline_ms, &object, error);
 
-    if (outcome != OUTCOME_OK || pod_view_decode(arena, object, ret_pod, error))
+    if (outcome != OUTCOME_OK || decode_pod(arena, object, ret_pod, error))
         return outcome;
     return unread(path, error);
 }
@@ -197,7 +209,7 @@ static enum outcome api_list_pods_on(struct cluster *cluster, struct json_arena 
     struct pod_view *pods =
         json_arena_alloc(arena, ((size_t)cJSON_GetArraySize(items) + 1) * sizeof *pods);
     cJSON_ArrayForEach (item, items) {
-        if (!pod_view_decode(arena, item, &pods[n++], error))
+        if (!decode_pod(arena, item, &pods[n++], error))
             return unread(path->str, error);
     }
     *ret_pods = pods;
@@ -314,20 +326,19 @@ static void end_list(struct api_cluster *api, struct api_stream *take_stream)
 }
 
 struct listing {
-    const struct feed_row *row;
+    enum feed feed;
     struct store *store;
     struct json_arena *arena;
 };
 
-/* What cannot be read is left out, as the reflector leaves it out. */
+/* What cannot be read is treated as the reflector treats it. */
 static bool apply_item(const char *text, size_t length, void *data, GError **error)
 {
     const struct listing *listing = data;
 
     json_arena_clear(listing->arena);
     const cJSON *object = json_parse(listing->arena, text, length, NULL);
-    if (object)
-        listing->row->apply(listing->store, listing->arena, object, NULL);
+    feed_apply(listing->feed, listing->store, listing->arena, object, NULL);
     return true;
 }
 
@@ -339,7 +350,7 @@ static enum outcome api_list(struct cluster *cluster, enum feed feed, struct sto
     g_autofree char *path = feed_path(feed);
     g_autofree char *version = NULL;
     g_autoptr(GError) failure = NULL;
-    struct listing listing = {&feeds[feed], store, arena};
+    struct listing listing = {feed, store, arena};
     struct api_list_call call = {
         .path = path,
         .field_selector = feeds[feed].field_selector,

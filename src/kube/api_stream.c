@@ -24,6 +24,8 @@ struct transfer {
     struct curl_slist *headers; /* NULL: no call is under way */
     long status;
     int64_t heard_ms; /* when the last byte came, or the call began */
+    int64_t began_ms;
+    bool opened;      /* and the receiver has been told */
     bool aborted;     /* by the receiver */
     GString *refusal;
     GError *error; /* the receiver's */
@@ -139,6 +141,7 @@ static bool begin(struct api_stream *stream, struct transfer *transfer, GError *
         .path = g_steal_pointer(&stream->next_path),
         .credential = credential,
         .heard_ms = clock_ms(),
+        .began_ms = clock_ms(),
         .refusal = g_string_new(NULL),
     };
     const struct transport_request request = transfer_request(transfer);
@@ -264,6 +267,23 @@ static struct transfer *find_dead(struct api_stream *stream, int64_t *ret_left_m
     return NULL;
 }
 
+static void tell_opened(struct api_stream *stream)
+{
+    for (size_t i = 0; i < API_STREAM_CALLS; i++) {
+        struct transfer *transfer = &stream->transfers[i];
+        long status = 0;
+
+        if (!transfer->headers || !transfer->call.opened || transfer->opened ||
+            clock_ms() - transfer->began_ms < transfer->call.open_ms)
+            continue;
+        curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &status);
+        if (status != 200)
+            continue;
+        transfer->opened = true;
+        transfer->call.opened(transfer->call.data);
+    }
+}
+
 /* Takes note of the calls that have ended; false once one has failed. */
 static bool reap(struct api_stream *stream, struct stream_result *result, GError **error)
 {
@@ -310,6 +330,7 @@ static struct stream_result drive(struct api_stream *stream, GError **error)
         curl_multi_perform(stream->multi, &running);
         if (!reap(stream, &result, error))
             return result;
+        tell_opened(stream);
         struct transfer *dead = find_dead(stream, &left_ms);
         if (dead) {
             curl_easy_getinfo(dead->handle, CURLINFO_RESPONSE_CODE, &result.status);

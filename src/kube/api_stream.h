@@ -32,6 +32,9 @@ struct api_stream_call {
     bool wakeable;   /* api_stream_wake ends it */
     int64_t idle_ms; /* without one byte for that long the connection counts as dead */
     /* What the body of a 200 brings. False, with an error, ends the run. */
+    /* Once it has been open for so long after a 200, be it that no byte of the body has come; or NULL. */
+    int64_t open_ms;
+    void (*opened)(void *data);
     bool (*receive)(const char *bytes, size_t length, void *data, GError **error);
     /* After the last byte of it; or NULL. */
     bool (*complete)(void *data, GError **error);

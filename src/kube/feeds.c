@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/feeds.h"
 
+#include "kube/reflector.h"
 #include "wire/kubernetes.h"
 
 #include <string.h>
@@ -25,6 +26,16 @@ static bool apply_pod(struct store *store, struct json_arena *arena, const cJSON
     struct pod_view view;
 
     if (!pod_view_decode(arena, object, &view, error))
+        return false;
+    store_apply_pod(store, &view);
+    return true;
+}
+
+static bool keep_pod(struct store *store, struct json_arena *arena, const cJSON *object)
+{
+    struct pod_view view;
+
+    if (!pod_view_decode_part(arena, object, &view))
         return false;
     store_apply_pod(store, &view);
     return true;
@@ -219,25 +230,37 @@ static bool forget_native_pod_group(struct store *store, struct json_arena *aren
 /* A pod that succeeds stops matching the selector, which the watch reports as DELETED, with what it was
  * before: so those that fail are shown, since kubelet may have rejected them. The roles that people have installed for other extenders do not all grant ConfigMaps. */
 const struct feed_row feeds[FEED_N] = {
-    [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, forget_node},
-    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL, false, apply_pod,
+    [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, NULL, forget_node},
+    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL, false, apply_pod, keep_pod,
                    forget_pod},
-    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap,
+    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap, NULL,
                          forget_configmap},
     [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", NULL, "/apis/policy/v1",
-                      "/apis/policy/v1beta1", true, apply_budget, forget_budget},
+                      "/apis/policy/v1beta1", true, apply_budget, NULL, forget_budget},
     [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", NULL, CORE, NULL, true,
-                              apply_resource_quota, forget_resource_quota},
+                              apply_resource_quota, NULL, forget_resource_quota},
     [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota", NULL,
                              "/apis/scheduling.x-k8s.io/v1alpha1",
                              "/apis/scheduling.sigs.k8s.io/v1alpha1", true, apply_elastic_quota,
-                             forget_elastic_quota},
+                             NULL, forget_elastic_quota},
     [FEED_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.x-k8s.io/v1alpha1", NULL,
-                         true, apply_pod_group, forget_pod_group},
+                         true, apply_pod_group, NULL, forget_pod_group},
     [FEED_NATIVE_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.k8s.io/v1beta1",
                                 "/apis/scheduling.k8s.io/v1alpha2", true, apply_native_pod_group,
-                                forget_native_pod_group},
+                                NULL, forget_native_pod_group},
 };
+
+bool feed_apply(enum feed feed, struct store *store, struct json_arena *arena, const cJSON *object,
+                GError **error)
+{
+    const struct feed_row *row = &feeds[feed];
+
+    if (object && row->apply(store, arena, object, error))
+        return true;
+    if (!object || !row->keep || !row->keep(store, arena, object))
+        store_list_spare(store, feed);
+    return false;
+}
 
 bool feed_namespace(enum feed feed, const char **ret_ns)
 {
@@ -266,4 +289,93 @@ char *feed_older_path(enum feed feed)
     const char *api = feeds[feed].older_api;
 
     return api ? g_strdup_printf("%s/%s", api, feeds[feed].resource) : NULL;
+}
+
+/* --- a reflector that tells the store ---------------------------------------------------------- */
+
+struct fed {
+    struct store *store;
+    enum feed feed;
+};
+
+static void begin_store(void *data)
+{
+    const struct fed *fed = data;
+
+    store_list_begin(fed->store, fed->feed);
+}
+
+static void end_store(void *data)
+{
+    const struct fed *fed = data;
+
+    store_list_end(fed->store, fed->feed);
+}
+
+static bool apply_to_store(void *data, struct json_arena *arena, const cJSON *object,
+                           GError **error)
+{
+    const struct fed *fed = data;
+
+    return feed_apply(fed->feed, fed->store, arena, object, error);
+}
+
+static void spare_store(void *data)
+{
+    const struct fed *fed = data;
+
+    store_list_spare(fed->store, fed->feed);
+}
+
+static bool forget_in_store(void *data, struct json_arena *arena, const cJSON *object,
+                            GError **error)
+{
+    const struct fed *fed = data;
+
+    return feeds[fed->feed].forget(fed->store, arena, object, error);
+}
+
+static void trouble_store(void *data, const char *why)
+{
+    const struct fed *fed = data;
+
+    store_set_trouble(fed->store, fed->feed, why);
+}
+
+static void unwatched_in_store(void *data, const char *why)
+{
+    const struct fed *fed = data;
+
+    store_set_unwatched(fed->store, fed->feed, why);
+}
+
+struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
+                                  const struct reflector_options *options, GError **error)
+{
+    const struct feed_row *row = &feeds[feed];
+    g_autofree char *path = feed_path(feed);
+    g_autofree char *older_path = feed_older_path(feed);
+    struct fed *fed = g_new(struct fed, 1);
+    struct reflected reflected = {
+        .resource = row->resource,
+        .kind = row->kind,
+        .path = path,
+        .older_path = older_path,
+        .field_selector = row->field_selector,
+        .cell = feed,
+        .optional = row->optional,
+        .begin = begin_store,
+        .end = end_store,
+        .apply = apply_to_store,
+        .spare = spare_store,
+        .forget = forget_in_store,
+        .trouble = trouble_store,
+        .unwatched = unwatched_in_store,
+        .data = fed,
+        .release = g_free,
+    };
+
+    *fed = (struct fed){store, feed};
+    feed_namespace(feed, &reflected.ns);
+    return reflector_start_on(client, &reflected, options, error);
 }

@@ -19,12 +19,20 @@ struct feed_row {
      * something else) are left out in silence. */
     bool (*apply)(struct store *store, struct json_arena *arena, const cJSON *object,
                   GError **error);
+    /* Of an object that `apply` could not read: sees to it that what was known of it counts on, or that
+     * it counts as the worst that it may be. NULL, or false: it cannot be told which one it is. */
+    bool (*keep)(struct store *store, struct json_arena *arena, const cJSON *object);
     /* Takes it away again; reads no more of the object than its identity. */
     bool (*forget)(struct store *store, struct json_arena *arena, const cJSON *object,
                    GError **error);
 };
 
 extern const struct feed_row feeds[FEED_N];
+
+/* `apply`, for an object of a list or a watch; NULL: its text is no JSON, and the error is the caller's. What
+ * cannot be read is kept as it was known, and false with an error. */
+bool feed_apply(enum feed feed, struct store *store, struct json_arena *arena, const cJSON *object,
+                GError **error);
 
 /* The namespace that the feed is confined to, NULL for the whole cluster. False: nothing is to be
  * read (no dialect uses ConfigMaps). */

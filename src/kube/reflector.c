@@ -3,7 +3,7 @@
  * The thread is in one of two states: with a version it watches from there, without one it lists.
  * Everything that goes wrong is an edge between them: what leaves the version usable (cuts, 429,
  * 5xx, a server that is away) leads to the next watch, what does not (410 and other refusals of
- * the request itself) drops the version. Whether a pause comes before is a matter of its own: a
+ * the request itself, and what goes wrong at one version twice in a row) drops the version. Whether a pause comes before is a matter of its own: a
  * watch that lived is followed at once, so that a server which ends them all after a second costs
  * one request a second, and one which ends them at once costs what the backoff allows.
  *
@@ -18,7 +18,6 @@
 #include "base/metrics.h"
 #include "kube/api_list.h"
 #include "kube/clock.h"
-#include "kube/feeds.h"
 #include "kube/framer.h"
 #include "wire/kubernetes.h"
 
@@ -43,18 +42,12 @@ static const struct reflector_options defaults = {
     .backoff_reset_ms = 120000,
     .idle_ms = 100000,
     .short_watch_ms = 1000,
+    .unwatched_ms = 60000,
     .page = API_LIST_PAGE,
-};
-
-/* The store as one that is told of objects. */
-struct fed {
-    struct store *store;
-    enum feed feed;
 };
 
 struct reflector {
     struct reflected told; /* its paths are below */
-    struct fed fed;        /* `told` is the store's */
     struct reflector_options options;
     struct api_stream *stream;
     pthread_t thread;
@@ -72,12 +65,16 @@ struct reflector {
     bool elsewhere;     /* the other path is being tried */
     bool denied;        /* an optional feed that we may not read, and have said so */
     bool watch_denied;  /* so it is listed again and again */
+    bool unwatched;     /* no watch has lived for long */
+    int64_t lived_ms;   /* when the last one did, or the first list ended; 0: lists fail */
+    char *failed_version; /* from which the last watch went wrong, or NULL */
     uint64_t n_objects; /* of the list under way */
     int64_t backoff_ms;
     int64_t failed_ms; /* when the last failure was; 0: never */
 
     /* Of the watch under way: */
     bool heard; /* anything, be it a bookmark */
+    bool told_objects; /* one that is no ERROR */
     uint64_t n_events;
     long refusal; /* the code of its ERROR event; 0: none */
     int64_t retry_after_ms;
@@ -116,7 +113,7 @@ static const struct json_field name_fields[] = {
     JSON_FIELD_END,
 };
 
-/* One object that cannot be used must not keep the others from being seen. */
+/* One object that cannot be read must not keep the others from being seen. */
 static void skip_object(struct reflector *reflector, const cJSON *object, const GError *error)
 {
     struct name name = {0};
@@ -124,9 +121,9 @@ static void skip_object(struct reflector *reflector, const cJSON *object, const 
     metrics_count(COUNTER_OBJECTS_BAD, reflector->told.cell);
     if (object)
         json_decode(reflector->arena, object, name_fields, &name, NULL);
-    log_event_limited(LOG_LEVEL_WARN, "object ignored", LOG_TEXT("kind", reflector->told.kind),
-                      LOG_TEXT("namespace", name.ns), LOG_TEXT("name", name.name),
-                      LOG_TEXT("error", error->message));
+    log_event_limited(LOG_LEVEL_WARN, "object cannot be read",
+                      LOG_TEXT("kind", reflector->told.kind), LOG_TEXT("namespace", name.ns),
+                      LOG_TEXT("name", name.name), LOG_TEXT("error", error->message));
 }
 
 static bool on_item(const char *text, size_t length, void *data, GError **error)
@@ -136,6 +133,8 @@ static bool on_item(const char *text, size_t length, void *data, GError **error)
 
     json_arena_clear(reflector->arena);
     const cJSON *object = json_parse(reflector->arena, text, length, &failure);
+    if (!object && reflector->told.spare)
+        reflector->told.spare(reflector->told.data);
     if (!object || !reflector->told.apply(reflector->told.data, reflector->arena, object, &failure))
         skip_object(reflector, object, failure);
     reflector->n_objects++;
@@ -150,6 +149,12 @@ static void set_version(struct reflector *reflector, const char *version)
     reflector->version = g_strdup(version);
 }
 
+/* NULL: all is well. For those who ask whether the program is. */
+static void set_trouble(const struct reflector *reflector, const GError *error)
+{
+    reflector->told.trouble(reflector->told.data, error ? error->message : NULL);
+}
+
 /* The watch says that it cannot go on. */
 static bool on_refusal(struct reflector *reflector, const cJSON *object, GError **error)
 {
@@ -160,6 +165,18 @@ static bool on_refusal(struct reflector *reflector, const cJSON *object, GError 
     reflector->retry_after_ms = CLAMP(status.retry_after_s, 0, 600) * 1000;
     return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "%s",
                      status.message ? status.message : "the watch reported an error");
+}
+
+/* A watch lives. */
+static void note_life(struct reflector *reflector)
+{
+    reflector->lived_ms = clock_ms();
+    reflector->told_objects = true;
+    if (reflector->watch_denied || reflector->unwatched)
+        set_trouble(reflector, NULL);
+    if (reflector->unwatched)
+        reflector->told.unwatched(reflector->told.data, NULL);
+    reflector->watch_denied = reflector->unwatched = false;
 }
 
 static bool on_event(const char *text, size_t length, void *data, GError **error)
@@ -177,6 +194,7 @@ static bool on_event(const char *text, size_t length, void *data, GError **error
     }
     if (g_str_equal(event.type, "ERROR"))
         return on_refusal(reflector, event.object, error);
+    note_life(reflector);
     set_version(reflector, event.version);
     if (g_str_equal(event.type, "BOOKMARK"))
         return true;
@@ -218,12 +236,6 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
 }
 
 /* --- list ----------------------------------------------------------------------------------- */
-
-/* NULL: all is well. For those who ask whether the program is. */
-static void set_trouble(const struct reflector *reflector, const GError *error)
-{
-    reflector->told.trouble(reflector->told.data, error ? error->message : NULL);
-}
 
 /* Goes on without an optional feed, and says so once. It is tried again, for roles change. */
 static void do_without(struct reflector *reflector, long status, const GError *error)
@@ -279,6 +291,7 @@ static enum step list(struct reflector *reflector)
             return STEP_ON;
         }
         reflector->elsewhere = false;
+        reflector->lived_ms = 0;
         set_trouble(reflector, error);
         if ((result.status == FORBIDDEN || result.status == NOT_FOUND) && reflector->told.optional)
             do_without(reflector, result.status, error);
@@ -293,7 +306,9 @@ static enum step list(struct reflector *reflector)
     reflector->told.end(reflector->told.data);
     reflector->ended = true;
     reflector->denied = reflector->elsewhere = false;
-    if (!reflector->watch_denied)
+    if (reflector->lived_ms == 0)
+        reflector->lived_ms = clock_ms();
+    if (!reflector->watch_denied && !reflector->unwatched)
         set_trouble(reflector, NULL);
     atomic_store(&reflector->listed, wanted);
 
@@ -324,15 +339,47 @@ static bool is_ahead(const struct reflector *reflector, const struct stream_resu
     return result->silent && result->status == 200 && !reflector->heard;
 }
 
+/* The API server has taken the watch, and it has not ended at once. */
+static void on_open(void *data)
+{
+    note_life(data);
+}
+
 static bool feed_events(const char *bytes, size_t length, void *data, GError **error)
 {
     struct reflector *reflector = data;
 
-    if (reflector->watch_denied)
-        set_trouble(reflector, NULL);
-    reflector->watch_denied = false;
     reflector->heard = true;
     return framer_feed(reflector->events, bytes, length, error);
+}
+
+/* Whether the version may be why watches go wrong: what the API server cannot decode after it, it cannot
+ * decode each time. So two in a row that go wrong at one version lead to a list. client-go lists after the
+ * first (client-go@v0.36.3:tools/cache/reflector.go). */
+static bool is_stuck(struct reflector *reflector, const struct stream_result *result, long status)
+{
+    const bool may_be = result->end == STREAM_ABORTED ? status != 429 : status == 500;
+    const bool stuck = may_be && g_strcmp0(reflector->failed_version, reflector->version) == 0;
+
+    g_free(reflector->failed_version);
+    reflector->failed_version = may_be && !stuck ? g_strdup(reflector->version) : NULL;
+    return stuck;
+}
+
+/* Called at the end of each watch. One that may not be has lists in its place. */
+static void note_end(struct reflector *reflector, bool lived, const GError *error)
+{
+    const char *why = error ? error->message : "watches end at once";
+
+    if (lived)
+        note_life(reflector);
+    if (lived || reflector->watch_denied || reflector->told_objects ||
+        clock_ms() - reflector->lived_ms < reflector->options.unwatched_ms)
+        return;
+    reflector->unwatched = reflector->told.unwatched != NULL;
+    reflector->told.trouble(reflector->told.data, why);
+    if (reflector->unwatched)
+        reflector->told.unwatched(reflector->told.data, why);
 }
 
 static enum step watch(struct reflector *reflector)
@@ -350,7 +397,7 @@ static enum step watch(struct reflector *reflector)
         url, "timeoutSeconds",
         g_rand_int_range(reflector->random, WATCH_TIMEOUT_MIN_S, WATCH_TIMEOUT_MAX_S + 1));
     framer_clear(reflector->events);
-    reflector->heard = false;
+    reflector->heard = reflector->told_objects = false;
     reflector->n_events = 0;
     reflector->refusal = 0;
     reflector->retry_after_ms = 0;
@@ -358,6 +405,8 @@ static enum step watch(struct reflector *reflector)
         .path = url->str,
         .wakeable = true,
         .idle_ms = reflector->options.idle_ms,
+        .open_ms = reflector->options.short_watch_ms,
+        .opened = on_open,
         .receive = feed_events,
         .data = reflector,
     };
@@ -372,9 +421,12 @@ static enum step watch(struct reflector *reflector)
     const long status = result.end == STREAM_STATUS ? result.status : reflector->refusal;
     if (result.end == STREAM_STATUS)
         reflector->retry_after_ms = result.retry_after_ms;
-    if (wants_list(status) || is_ahead(reflector, &result))
+    const bool ahead = is_ahead(reflector, &result);
+    if (is_stuck(reflector, &result, status) || wants_list(status) || ahead)
         g_clear_pointer(&reflector->version, g_free);
     reflector->watch_denied = status == FORBIDDEN;
+    note_end(reflector, lived && result.end != STREAM_ABORTED && result.status == 200 && !ahead,
+             error);
     if (reflector->watch_denied)
         set_trouble(reflector, error);
     if (status == GONE) {
@@ -444,6 +496,7 @@ static void set_options(struct reflector *reflector, const struct reflector_opti
         .backoff_reset_ms = given(options->backoff_reset_ms, defaults.backoff_reset_ms),
         .idle_ms = given(options->idle_ms, defaults.idle_ms),
         .short_watch_ms = given(options->short_watch_ms, defaults.short_watch_ms),
+        .unwatched_ms = given(options->unwatched_ms, defaults.unwatched_ms),
         .page = given(options->page, defaults.page),
     };
 }
@@ -455,8 +508,11 @@ static void release(struct reflector *reflector)
     json_arena_free(reflector->arena);
     g_rand_free(reflector->random);
     g_free(reflector->version);
+    g_free(reflector->failed_version);
     g_free(reflector->path);
     g_free(reflector->other_path);
+    if (reflector->told.release)
+        reflector->told.release(reflector->told.data);
     g_free(reflector);
 }
 
@@ -505,73 +561,6 @@ struct reflector *reflector_start_on(struct api_client *client, const struct ref
                                      const struct reflector_options *options, GError **error)
 {
     return start_new(new_reflector(client, reflected, options), error);
-}
-
-/* --- the store ------------------------------------------------------------------------------ */
-
-static void begin_store(void *data)
-{
-    const struct fed *fed = data;
-
-    store_list_begin(fed->store, fed->feed);
-}
-
-static void end_store(void *data)
-{
-    const struct fed *fed = data;
-
-    store_list_end(fed->store, fed->feed);
-}
-
-static bool apply_to_store(void *data, struct json_arena *arena, const cJSON *object,
-                           GError **error)
-{
-    const struct fed *fed = data;
-
-    return feeds[fed->feed].apply(fed->store, arena, object, error);
-}
-
-static bool forget_in_store(void *data, struct json_arena *arena, const cJSON *object,
-                            GError **error)
-{
-    const struct fed *fed = data;
-
-    return feeds[fed->feed].forget(fed->store, arena, object, error);
-}
-
-static void trouble_store(void *data, const char *why)
-{
-    const struct fed *fed = data;
-
-    store_set_trouble(fed->store, fed->feed, why);
-}
-
-struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
-                                  const struct reflector_options *options, GError **error)
-{
-    const struct feed_row *row = &feeds[feed];
-    g_autofree char *path = feed_path(feed);
-    g_autofree char *older_path = feed_older_path(feed);
-    struct reflected reflected = {
-        .resource = row->resource,
-        .kind = row->kind,
-        .path = path,
-        .older_path = older_path,
-        .field_selector = row->field_selector,
-        .cell = feed,
-        .optional = row->optional,
-        .begin = begin_store,
-        .end = end_store,
-        .apply = apply_to_store,
-        .forget = forget_in_store,
-        .trouble = trouble_store,
-    };
-
-    feed_namespace(feed, &reflected.ns);
-    struct reflector *reflector = new_reflector(client, &reflected, options);
-    reflector->fed = (struct fed){store, feed};
-    reflector->told.data = &reflector->fed;
-    return start_new(reflector, error);
 }
 
 uint64_t reflector_relist(struct reflector *reflector)

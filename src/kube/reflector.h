@@ -22,6 +22,8 @@ struct reflector_options {
     int64_t backoff_reset_ms; /* without a failure, the next pause is a first one again: 120,000 */
     int64_t idle_ms; /* silence that means a dead peer; bookmarks come each minute: 100,000 */
     int64_t short_watch_ms; /* a watch that ends sooner, without events, is a failure: 1,000 */
+    int64_t
+        unwatched_ms; /* without a watch that lives for so long, the feed is not watched: 60,000 */
     int64_t page;           /* objects in one reply: API_LIST_PAGE */
 };
 
@@ -42,9 +44,13 @@ struct reflected {
     void (*begin)(void *data);
     void (*end)(void *data);
     bool (*apply)(void *data, struct json_arena *arena, const cJSON *object, GError **error);
+    /* An item of the list is no JSON, so that nobody knows what the list does not name; or NULL. */
+    void (*spare)(void *data);
     bool (*forget)(void *data, struct json_arena *arena, const cJSON *object, GError **error);
     void (*trouble)(void *data, const char *why); /* why it cannot be read; NULL: it is */
+    void (*unwatched)(void *data, const char *why); /* no watch lives; NULL: one does. Or NULL */
     void *data;
+    void (*release)(void *data); /* at the end, or when it cannot start; or NULL */
 };
 
 /* Borrows the client and whoever is told. */

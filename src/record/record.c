@@ -308,6 +308,8 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_LIST_END:
         record->feed = what->feed;
         json_key_string(writer, "feed", feed_names[what->feed]);
+        if (what->spared)
+            json_key_bool(writer, "spared", true);
         break;
     case OBSERVED_NODE:
         record->key = g_strdup(what->node->name);

@@ -40,6 +40,7 @@ static const struct json_field line_fields[] = {
     LINE(STRING, claims, "claims"),
     LINE(BOOL, confirmed, "confirmed"),
     LINE(BOOL, picky, "picky"),
+    LINE(BOOL, spared, "spared"),
     LINE(OBJECT, object, "object"),
     LINE(OBJECT, body, "body"),
     LINE(OBJECT, asks, "asks"),

@@ -11,7 +11,7 @@ struct record_line {
     int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry;
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;
     const char *scheduler, *seal, *quota, *claims;
-    bool confirmed, picky;
+    bool confirmed, picky, spared;
     const cJSON *object, *body, *reply, *asks, *answer, *booking, *options, *recalled;
     struct moment moment; /* from `at` and `ms` */
 };

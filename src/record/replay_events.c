@@ -35,6 +35,8 @@ static bool end_list(struct replay *replay, const struct record_line *line, GErr
         return false;
     replay->listed[feed] |= replay->begun[feed];
     replay->begun[feed] = false;
+    if (line->spared)
+        store_list_spare(replay->extender.store, feed);
     store_list_end(replay->extender.store, feed);
     return true;
 }

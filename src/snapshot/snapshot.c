@@ -80,8 +80,9 @@ static void hand_over(struct store *store, struct json_arena *arena,
 
     json_arena_clear(arena);
     const cJSON *tree = json_parse(arena, delivery->text, strlen(delivery->text), &failure);
-    if (!tree || !(delivery->gone ? row->forget : row->apply)(store, arena, tree, &failure))
-        log_event(LOG_LEVEL_ERROR, "object ignored", LOG_TEXT("kind", row->kind),
+    if (!(delivery->gone ? tree && row->forget(store, arena, tree, &failure)
+                         : feed_apply(delivery->feed, store, arena, tree, &failure)))
+        log_event(LOG_LEVEL_ERROR, "object cannot be read", LOG_TEXT("kind", row->kind),
                   LOG_TEXT("error", failure->message));
 }
 

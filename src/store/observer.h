@@ -16,7 +16,7 @@
 
 enum observed {
     OBSERVED_LIST_BEGIN,   /* feed */
-    OBSERVED_LIST_END,     /* feed */
+    OBSERVED_LIST_END,     /* feed, spared */
     OBSERVED_NODE,         /* node, paused, claims */
     OBSERVED_NODE_GONE,    /* key: its name */
     OBSERVED_POD,          /* pod, trust, quota */
@@ -66,6 +66,7 @@ struct observation {
     uint64_t number;
     const char *key;
     enum feed feed;
+    bool spared; /* see store_list_spare */
     const struct node_view *node;
     const char *
         claims; /* that count, where the Node's own cannot be read (wire/claim.h), "" for none; else NULL */

@@ -82,8 +82,10 @@ void store_free(struct store *store)
 {
     if (!store)
         return;
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++) {
         g_free(store->trouble[feed]);
+        g_free(store->unwatched[feed]);
+    }
     gangs_free(store->gangs);
     ledger_free(store->ledger);
     demand_free(store->demand);

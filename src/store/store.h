@@ -85,6 +85,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
  * did not name. A list that fails midway is simply begun again. */
 void store_list_begin(struct store *store, enum feed feed);
 void store_list_end(struct store *store, enum feed feed);
+/* The list under way, if any, has named something of which it cannot be told what it is: its end
+ * sweeps nothing. */
+void store_list_spare(struct store *store, enum feed feed);
 
 void store_apply_pod(struct store *store, const struct pod_view *pod);
 /* It has ended. */
@@ -136,6 +139,10 @@ char *store_unsynced(struct store *store);
 void store_set_trouble(struct store *store, enum feed feed, const char *why);
 /* For people: "nodes (nodes is forbidden: …)"; "" if there is none. Free with g_free. */
 char *store_troubles(struct store *store);
+/* No watch of the feed lives, so that the ledger gets old; `why` NULL: one does. */
+void store_set_unwatched(struct store *store, enum feed feed, const char *why);
+/* The feeds of which the ledger is made that are not watched, and why; g_free. "": none. */
+char *store_unwatched(struct store *store);
 
 /* --- for the verbs -------------------------------------------------------------------------- */
 

@@ -261,6 +261,7 @@ void store_list_begin(struct store *store, enum feed feed)
     const uint64_t number = observer_number(store->observer);
     store->generation[feed]++;
     store->listing[feed] = true;
+    store->spared[feed] = false;
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_LIST_BEGIN, number, .feed = feed});
 }
@@ -271,20 +272,38 @@ static void (*const drops[FEED_N])(struct store *store) = {
     [FEED_PODS] = drop_stale_pods,
 };
 
+void store_list_spare(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    store->spared[feed] = store->listing[feed];
+    store_unlock(store);
+}
+
+static bool is_spared(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    const bool spared = store->spared[feed];
+    store_unlock(store);
+    return spared;
+}
+
 void store_list_end(struct store *store, enum feed feed)
 {
-    if (drops[feed])
+    const bool spared = is_spared(store, feed);
+
+    if (drops[feed] && !spared)
         drops[feed](store);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    if (sweeps[feed])
+    if (sweeps[feed] && !spared)
         sweeps[feed](store);
     store->listing[feed] = false;
     store->synced[feed] = true;
     if (feed != FEED_BUDGETS) /* for which nobody waits */
         store_notify_all(store);
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_LIST_END, number, .feed = feed});
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_LIST_END, number, .feed = feed, .spared = spared});
 }
 
 /* Whether the ledger is complete only once it has been listed. */
@@ -351,6 +370,28 @@ char *store_troubles(struct store *store)
     for (int feed = 0; feed < FEED_N; feed++) {
         if (store->trouble[feed])
             append_feed(store, feed, text);
+    }
+    store_unlock(store);
+    return g_string_free(text, FALSE);
+}
+
+void store_set_unwatched(struct store *store, enum feed feed, const char *why)
+{
+    store_lock(store);
+    g_free(store->unwatched[feed]);
+    store->unwatched[feed] = g_strdup(why);
+    store_unlock(store);
+}
+
+char *store_unwatched(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (store->unwatched[feed] && is_awaited(store, feed))
+            g_string_append_printf(text, "%s%s (%s)", text->len ? ", " : "", feed_names[feed],
+                                   store->unwatched[feed]);
     }
     store_unlock(store);
     return g_string_free(text, FALSE);

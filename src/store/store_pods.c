@@ -288,6 +288,9 @@ static void record_cpu_pod(struct store *store, const struct pod_view *pod)
 {
     const struct request nothing = {.host = host_of_pod(pod)};
 
+    if (pod->unread &&
+        ledger_keep_cpu_pod(store->ledger, pod->node_name, pod->uid, store->generation[FEED_PODS]))
+        return;
     g_hash_table_remove(store->named, pod->uid);
     if (ledger_put_cpu_pod(store->ledger, pod->node_name, pod->uid, nothing.host,
                          store->generation[FEED_PODS]))
@@ -359,6 +362,27 @@ static struct standing find_standing(const struct store *store, const struct pod
     };
 }
 
+/* Under the lock: what a pod holds of which part cannot be read. What was known of it counts, or what its
+ * seal says; else the worst, which it was `told` to hold. */
+static struct allocation *hold_as_known(struct store *store, const struct pod_view *pod,
+                                        const struct sealed *sealed, struct allocation *take_told)
+{
+    const struct allocation *known = ledger_get(store->ledger, pod->uid);
+
+    if (!pod->unread)
+        return take_told;
+    if (known && !g_str_equal(known->node->name, pod->node_name))
+        known = NULL;
+    if (!known && sealed->trust == TRUST_SEAL)
+        known = sealed->allocation;
+    const bool plain = !known && ledger_keep_cpu_pod(store->ledger, pod->node_name, pod->uid,
+                                                     store->generation[FEED_PODS]);
+    if (!known && !plain)
+        return take_told;
+    allocation_free(take_told);
+    return known ? allocation_dup(known) : NULL;
+}
+
 /* `asked` as in store_reconcile_pod, NULL for what the watch or a list says. */
 static void apply_bound_pod(struct store *store, const struct pod_view *pod, const uint32_t *asked)
 {
@@ -372,6 +396,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
 
     store_lock(store);
     sealed.trust = trust_in(store, &sealed, pod);
+    allocation = hold_as_known(store, pod, &sealed, allocation);
     if (!allocation && sealed.trust == TRUST_SEAL)
         allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
     const uint64_t number = observer_number(store->observer);

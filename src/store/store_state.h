@@ -58,7 +58,9 @@ struct store {
     uint32_t generation[FEED_N];
     bool synced[FEED_N];
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
+    char *unwatched[FEED_N]; /* why no watch of it lives, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
+    bool spared[FEED_N];  /* and its end sweeps nothing */
     atomic_bool unsound; /* kept sums were found to differ */
     struct holds *holds; /* NULL: nobody measures */
     struct observer *observer; /* NULL: none */

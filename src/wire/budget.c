@@ -13,7 +13,7 @@ struct budget_object {
 static const struct json_field budget_fields[] = {
     BUDGET(STRING, view.name, "metadata.name", JSON_REQUIRED),
     BUDGET(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),
-    BUDGET(INT64, view.allowed, "status.disruptionsAllowed", 0),
+    BUDGET(INT64, view.allowed, "status.disruptionsAllowed", JSON_CLAMP),
     BUDGET(PRESENT, view.selects, "spec.selector", 0),
     BUDGET(PAIRS, view.labels, "spec.selector.matchLabels", 0),
     BUDGET(ARRAY, expressions, "spec.selector.matchExpressions", 0),

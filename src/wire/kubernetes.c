@@ -41,6 +41,7 @@ struct pod_object {
     const cJSON *selector, *affinity, *tolerations; /* written only */
 };
 
+#define UNREAD "unread"
 #define POD(KIND, member, path, flags) JSON_FIELD_##KIND(struct pod_object, member, path, flags)
 #define POD_FIELDS                                                                                 \
     POD(STRING, view.name, "metadata.name", JSON_REQUIRED),                                        \
@@ -56,9 +57,9 @@ struct pod_object {
         POD(ARRAY, volumes, "spec.volumes", 0), POD(ARRAY, claims, "spec.resourceClaims", 0),      \
         POD(STRING, view.node_name, "spec.nodeName", 0),                                           \
         POD(STRING, view.scheduler_name, "spec.schedulerName", 0),                                 \
-        POD(INT64, view.priority, "spec.priority", 0),                                             \
-        POD(INT64, view.active_deadline_s, "spec.activeDeadlineSeconds", 0),                       \
-        POD(INT64, view.grace_s, "spec.terminationGracePeriodSeconds", 0),                         \
+        POD(INT64, view.priority, "spec.priority", JSON_CLAMP),                                    \
+        POD(INT64, view.active_deadline_s, "spec.activeDeadlineSeconds", JSON_CLAMP),              \
+        POD(INT64, view.grace_s, "spec.terminationGracePeriodSeconds", JSON_CLAMP),                \
         POD(STRING, view.priority_class, "spec.priorityClassName", 0),                             \
         POD(STRING, view.scheduling_group, "spec.schedulingGroup.podGroupName", 0),                \
         POD(PAIRS, view.overhead, "spec.overhead", JSON_NUMBERS),                                  \
@@ -70,7 +71,9 @@ struct pod_object {
         POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),                           \
         POD(PRESENT, view.started, "status.startTime", 0),                                         \
         POD(PRESENT, pod_level, "spec.resources", 0),                                              \
-        POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity", 0)
+        POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity",                                  \
+            0), /* of records; the API's objects have none */                                      \
+        POD(STRING, view.unread, UNREAD, 0)
 static const struct json_field pod_fields[] = {POD_FIELDS, JSON_FIELD_END};
 /* Where the members of a group may go matters to each of them: what a record says of one holds that, too. */
 static const struct json_field member_fields[] = {
@@ -147,7 +150,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
                      (size_t)cJSON_GetArraySize(pod.init_containers);
     if (n)
         views = json_arena_alloc(arena, MIN(n, POD_CONTAINERS_MAX) * sizeof(*views));
-    pod.view.truncated = n > POD_CONTAINERS_MAX;
+    pod.view.truncated = n > POD_CONTAINERS_MAX || pod.view.unread;
     pod.view.containers = views;
     pod.view.object = object;
     if (pod.owners && controller_find(arena, pod.owners, &controller))
@@ -173,6 +176,46 @@ bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_v
         return fail_with(error, GPULEDGER_ERROR_INVALID, "field 'metadata.uid': %s",
                          pod.uid ? "must not be empty" : "missing");
     *ret_pod = pod;
+    return true;
+}
+
+/* What says which pod it is, where, and whether it has ended. */
+static bool is_identity(const struct json_field *field)
+{
+    static const char *const paths[] = {"metadata.name", "metadata.namespace", "metadata.uid",
+                                        "spec.nodeName", "status.phase"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        if (strcmp(field->path, paths[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool pod_view_decode_part(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod)
+{
+    struct pod_object pod = {0};
+    g_autoptr(GError) first = NULL;
+
+    for (const struct json_field *field = pod_fields; field->path; field++) {
+        const struct json_field one[] = {*field, JSON_FIELD_END};
+        g_autoptr(GError) failure = NULL;
+
+        if (json_decode(arena, object, one, &pod, &failure))
+            continue;
+        if (is_identity(field))
+            return false;
+        if (!first)
+            first = g_steal_pointer(&failure);
+    }
+    if (!pod.view.uid || !*pod.view.uid)
+        return false;
+    const char *why = first ? first->message : "a container cannot be read";
+    char *kept = json_arena_alloc(arena, strlen(why) + 1);
+    pod.view.unread = strcpy(kept, why);
+    pod.view.truncated = true;
+    pod.view.object = object;
+    *ret_pod = pod.view;
     return true;
 }
 
@@ -259,8 +302,8 @@ static const struct json_field status_fields[] = {
     STATUS(STRING, kind, "kind", 0),
     STATUS(STRING, reason, "reason", 0),
     STATUS(STRING, message, "message", 0),
-    STATUS(INT64, code, "code", 0),
-    STATUS(INT64, retry_after_s, "details.retryAfterSeconds", 0),
+    STATUS(INT64, code, "code", JSON_CLAMP),
+    STATUS(INT64, retry_after_s, "details.retryAfterSeconds", JSON_CLAMP),
     JSON_FIELD_END,
 };
 

@@ -52,7 +52,11 @@ extern const char *const outcome_names[OUTCOME_N];
 
 bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod,
                      GError **error);
-/* The same, but the UID may be missing. */
+/* Of a pod that pod_view_decode cannot read: what can be read of it, and why the rest cannot (`unread`; it
+ * is `truncated`, too). False if that is not enough to say which pod it is, where, and whether it has
+ * ended. */
+bool pod_view_decode_part(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod);
+/* The same as pod_view_decode, but the UID may be missing. */
 bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
                                struct pod_view *ret_pod, GError **error);
 bool node_view_decode(struct json_arena *arena, const cJSON *object, struct node_view *ret_node,

@@ -300,6 +300,34 @@ async def same_identity_test():
             require(await first.filter(obj) == ["n0"], "the first goes on")
 
 
+async def unreadable_test():
+    """A pod that says which node and card it is on, and a grace period that no double holds; one that is no pod of
+    ours to read, which may be on any card; and one that becomes so. All hold what they hold."""
+    async with cluster_of((1, 16), (1, 16), (1, 16)) as cluster:
+        def place(name, node):
+            obj = cluster.create(name, 16, {IDX: "0", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
+            obj["spec"]["nodeName"] = node
+            obj["status"]["phase"] = "Running"
+            return obj
+
+        place("a", "n0")["spec"]["terminationGracePeriodSeconds"] = 2 ** 53
+        place("b", "n1")["metadata"]["labels"] = {"a": 7}
+        place("c", "n2")
+        async with running(cluster) as program:
+            for _ in range(2):
+                require(await program.filter(cluster.create("new", 1)) == [], "a held card is offered")
+                cluster.api.change("pods", ("test", "c"), lambda obj: obj["metadata"].update(labels={"a": 7}))
+                cluster.api.compact()
+                lists = cluster.api.lists
+                cluster.api.cut_all()
+                while cluster.api.lists < lists + 3:
+                    await asyncio.sleep(0.02)
+                await audited(program)
+            report = (await program.call("operations", "GET", "/api/v1/audit"))["report"]
+            found = [row.get("name") for row in report["rows"] if row["cause"] == "unreadable"]
+            require("b" in found, f"audit finds {report['rows']}")
+
+
 async def half_group_test():
     """Two replicas; the one that serves is killed when two of a group's four Bindings have been carried out. The
     other says that the group is half, and brings the rest."""
@@ -612,6 +640,7 @@ def tests():
         yield f"Lease: {title}", lease_test(faults)
     yield "Lease: a Binding that comes after a crash", late_binding_test()
     yield "Lease: two replicas of one name", same_identity_test()
+    yield "list: pods that cannot be read", unreadable_test()
     yield "bind: etcd carries out what was answered with 409", open_conflict_test()
     yield "Lease: a group that is half when its leader is killed", half_group_test()
     yield "watch: compaction", compaction_test()

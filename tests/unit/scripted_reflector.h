@@ -50,6 +50,16 @@ void store_list_end(struct store *store, enum feed feed)
     note(")");
 }
 
+void store_list_spare(struct store *store, enum feed feed)
+{
+    note("spared");
+}
+
+void store_set_unwatched(struct store *store, enum feed feed, const char *why)
+{
+    note(why ? "unwatched" : "watched");
+}
+
 /* Only changes; read once the trace says that they have been made. */
 static GString *troubles;
 

@@ -76,6 +76,115 @@ START_TEST(an_object_that_cannot_be_read_is_left_out)
 }
 END_TEST
 
+/* As `POD`, and with a label that no label can be. */
+#define UNREADABLE(name, node)                                                                     \
+    "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                \
+    "\",\"labels\":{\"a\":7}},\"spec\":{" node "\"containers\":[]}}"
+#define ON_N1 "\"nodeName\":\"n1\","
+#define WITH_GRACE(name, grace)                                                                    \
+    "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                \
+    "\"},\"spec\":{\"nodeName\":\"n1\",\"terminationGracePeriodSeconds\":" grace                   \
+    ",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"                    \
+    "gpu-mem\":\"4\"}}}]}}"
+
+static void list_of(const char *body)
+{
+    script(&(struct fake_reply){.chunks = {body}});
+    ck_assert_int_eq(list(FEED_PODS, NULL), OUTCOME_OK);
+}
+
+/* NULL: it is not in the ledger. */
+static struct allocation *held(const char *uid)
+{
+    const struct allocation *allocation = ledger_get(store_lock(filled), uid);
+    struct allocation *copy = allocation ? allocation_dup(allocation) : NULL;
+
+    store_unlock(filled);
+    return copy;
+}
+
+START_TEST(what_cannot_be_read_counts_as_it_was_known)
+{
+    list_of(LIST("", POD("a", "1")));
+    list_of(LIST("", UNREADABLE("a", ON_N1)));
+    g_autoptr(allocation) same = held("uid-a");
+    ck_assert_ptr_nonnull(same);
+    ck_assert_int_eq(same->shares[0].card, 1);
+    ck_assert_int_eq(same->distrust, DISTRUST_NONE);
+    list_of(LIST("", ""));
+    ck_assert_uint_eq(pods(), 0);
+}
+END_TEST
+
+START_TEST(what_was_never_known_counts_on_every_card)
+{
+    list_of(LIST("", UNREADABLE("b", ON_N1) "," UNREADABLE("waits", "")));
+    g_autoptr(allocation) unread = held("uid-b");
+    ck_assert_ptr_nonnull(unread);
+    ck_assert_int_eq(unread->distrust, DISTRUST_UNREAD); /* which audit finds */
+    ck_assert_int_eq(unread->shares[0].card, CARD_UNKNOWN);
+    ck_assert(unread->shares[0].exclusive);
+    ck_assert_uint_eq(pods(), 1);
+    list_of(LIST("", UNREADABLE("b", ON_N1)));
+    ck_assert_uint_eq(pods(), 1);
+}
+END_TEST
+
+static const char *const nameless[] = {
+    LIST("", "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":7}}"),
+    LIST("", "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"uid-a\"},\"spec\":7}"),
+    LIST("", "{\"metadata\":{\"name\":\"a\",}}"),
+};
+
+START_TEST(a_list_that_names_nobody_knows_what_sweeps_nothing)
+{
+    list_of(LIST("", POD("a", "1")));
+    list_of(nameless[_i]);
+    ck_assert_uint_eq(pods(), 1);
+    list_of(LIST("", ""));
+    ck_assert_uint_eq(pods(), 0);
+}
+END_TEST
+
+static const char *const long_graces[] = {
+    LIST("", WITH_GRACE("a", "9007199254740992") "," WITH_GRACE("b", "9223372036854775807"))};
+
+START_TEST(a_grace_period_hides_no_pod)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    struct pod_view *on;
+    size_t n;
+
+    list_of(long_graces[0]);
+    ck_assert_uint_eq(pods(), 2);
+    g_autoptr(allocation) a = held("uid-a");
+    ck_assert_int_ne(a->distrust, DISTRUST_UNREAD);
+    script(&(struct fake_reply){.chunks = {long_graces[0]}});
+    ck_assert_msg(cluster->ops->list_pods_on(cluster, arena, "n1", clock_ms() + PATIENT_MS, &on, &n,
+                                             &error) == OUTCOME_OK,
+                  "%s", error ? error->message : "");
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(on[1].grace_s, (INT64_C(1) << 53) - 1);
+    ck_assert_ptr_null(on[1].unread);
+}
+END_TEST
+
+START_TEST(an_unreadable_pod_is_on_its_node_all_the_same)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view *on;
+    size_t n;
+
+    script(&(struct fake_reply){.chunks = {LIST("", UNREADABLE("a", ON_N1) "," POD("b", "0"))}});
+    ck_assert_int_eq(
+        cluster->ops->list_pods_on(cluster, arena, "n1", clock_ms() + PATIENT_MS, &on, &n, NULL),
+        OUTCOME_OK);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_ptr_nonnull(on[0].unread);
+}
+END_TEST
+
 START_TEST(an_expired_page_is_read_again_as_a_whole)
 {
     script(&(struct fake_reply){.match = "limit=1000&continue=next ",
@@ -276,6 +385,12 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_list_is_read_page_by_page);
     tcase_add_test(tests, an_object_that_cannot_be_read_is_left_out);
+    tcase_add_test(tests, what_cannot_be_read_counts_as_it_was_known);
+    tcase_add_test(tests, what_was_never_known_counts_on_every_card);
+    tcase_add_loop_test(tests, a_list_that_names_nobody_knows_what_sweeps_nothing, 0,
+                        G_N_ELEMENTS(nameless));
+    tcase_add_test(tests, a_grace_period_hides_no_pod);
+    tcase_add_test(tests, an_unreadable_pod_is_on_its_node_all_the_same);
     tcase_add_test(tests, an_expired_page_is_read_again_as_a_whole);
     tcase_add_loop_test(tests, a_list_that_fails_is_not_ended, 0, G_N_ELEMENTS(failures));
     tcase_add_test(tests, without_the_right_to_read_configmaps_there_are_none);

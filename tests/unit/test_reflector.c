@@ -194,7 +194,7 @@ START_TEST(an_object_that_cannot_be_used_does_not_keep_the_others_out)
                    "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":{]}",
                    EVENT("DELETED", "{\"metadata\":{\"name\":\"p\",\"uid\":\"u1\"},\"spec\":7}")}});
     start(FEED_PODS);
-    expect_trace("( u1@ u2@ ) -u1 ");
+    expect_trace("( u1@ spared spared spared u2@ ) spared -u1 ");
     ck_assert_uint_eq(metrics_counted(COUNTER_OBJECTS_BAD, FEED_PODS), before + 6);
 }
 END_TEST

@@ -115,6 +115,56 @@ START_TEST(tries_the_watch_again_after_a_hiccup)
 }
 END_TEST
 
+/* What the API server cannot decode it cannot decode each time. */
+START_TEST(two_errors_at_one_version_lead_to_a_list)
+{
+    script_empty_list();
+    script(
+        &(struct fake_reply){.match = "resourceVersion=10&",
+                             .chunks = {EVENT("ADDED", POD("u1", "11", "")), ERROR_EVENT("500")}});
+    script(&(struct fake_reply){.match = "resourceVersion=11&", .chunks = {ERROR_EVENT("500")}});
+    script_empty_list();
+    script_quiet_watch();
+    start(FEED_PODS);
+    expect_request(1, "resourceVersion=10&");
+    expect_request(2, "resourceVersion=11&");
+    expect_request(3, "limit=");
+}
+END_TEST
+
+START_TEST(says_that_no_watch_lives)
+{
+    const struct reflector_options options = {.backoff_ms = 1,
+                                              .backoff_max_ms = 1,
+                                              .short_watch_ms = 10000,
+                                              .unwatched_ms = 1,
+                                              .page = 2};
+
+    script_empty_list();
+    script(&(struct fake_reply){
+        .match = "watch=1", .times = 2, .delay_ms = 20, .chunks = {ERROR_EVENT("500")}});
+    script_empty_list();
+    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG, .chunks = {BOOKMARK("12")}});
+    start_with(FEED_PODS, &options);
+    expect_trace("( ) unwatched unwatched ( ) watched ");
+}
+END_TEST
+
+START_TEST(a_watch_without_a_word_lives)
+{
+    struct reflector_options options = quick;
+
+    options.unwatched_ms = 1;
+    options.short_watch_ms = 1000;
+    script_empty_list();
+    script(
+        &(struct fake_reply){.match = "watch=1", .delay_ms = 20, .chunks = {ERROR_EVENT("500")}});
+    script_quiet_watch();
+    start_with(FEED_PODS, &options);
+    expect_trace("( ) unwatched watched ");
+}
+END_TEST
+
 START_TEST(outlives_a_server_that_is_away)
 {
     const uint64_t lists = metrics_counted(COUNTER_LISTS, FEED_PODS);
@@ -191,6 +241,9 @@ int main(void)
     tcase_add_loop_test(tcase, lists_again_when_the_version_has_expired, 0, G_N_ELEMENTS(expiries));
     tcase_add_loop_test(tcase, tries_the_watch_again_after_a_hiccup, 0, G_N_ELEMENTS(hiccups));
     tcase_add_test(tcase, outlives_a_server_that_is_away);
+    tcase_add_test(tcase, two_errors_at_one_version_lead_to_a_list);
+    tcase_add_test(tcase, says_that_no_watch_lives);
+    tcase_add_test(tcase, a_watch_without_a_word_lives);
     tcase_add_test(tcase, does_not_hammer_a_server_that_ends_watches_at_once);
     tcase_add_test(tcase, takes_silence_for_death);
     tcase_add_test(tcase, lists_again_when_a_watch_says_nothing_at_all);

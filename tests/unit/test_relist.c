@@ -28,6 +28,14 @@ void store_list_end(struct store *store, enum feed feed)
     atomic_fetch_add(&ended, 1);
 }
 
+void store_list_spare(struct store *store, enum feed feed)
+{
+}
+
+void store_set_unwatched(struct store *store, enum feed feed, const char *why)
+{
+}
+
 void store_set_trouble(struct store *store, enum feed feed, const char *why)
 {
 }
