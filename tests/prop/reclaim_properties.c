@@ -239,7 +239,7 @@ int main(void)
 {
     log_configure(g_getenv("GPULEDGER_TRACE") ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
                   LOG_FORMAT_LOGFMT);
-    chance_init("reclaim", 60000);
+    chance_init("reclaim", 20000);
     check_hundred_cards();
     check_a_fifth();
     check_group(3, "3", 3);
