@@ -24,13 +24,18 @@ struct replica {
     atomic_uint asked;       /* how often it was asked whether it serves */
     atomic_uint serves_from; /* the first of these times at which it does; and */
     atomic_uint until;       /* the first at which it does no more */
+    unsigned whole_from;     /* the first at which the group is whole; 0: never */
 };
+
+static void put_pod(int i, bool bound);
 
 static uint64_t term(struct leadership *leadership)
 {
     struct replica *replica = (struct replica *)leadership;
     const unsigned n = atomic_fetch_add(&replica->asked, 1);
 
+    if (replica->whole_from > 0 && n == replica->whole_from)
+        put_pod(n_members, true);
     return n >= atomic_load(&replica->serves_from) && n < atomic_load(&replica->until);
 }
 
@@ -339,6 +344,21 @@ START_TEST(where_one_is_refused_after_all_the_others_wait)
 }
 END_TEST
 
+/* Its last pod has come while the first of them was evicted: it is asked before each. */
+START_TEST(who_has_become_whole_goes_on)
+{
+    struct replica replica = {
+        .base = {&ops}, .serves_from = 0, .until = G_MAXUINT, .whole_from = (unsigned)_i};
+
+    setup_empty();
+    fill(3);
+    struct half_groups *half = start(&replica.base, -1);
+    pass(3);
+    ck_assert_uint_eq(count_evictions(), (unsigned)_i - 1);
+    half_groups_free(half);
+}
+END_TEST
+
 /* Groups that are not this program's own work, and those that are whole, go on. */
 START_TEST(others_groups_and_whole_ones_go_on)
 {
@@ -379,6 +399,7 @@ int main(void)
     tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
     tcase_add_test(whom, a_budget_is_waited_for);
     tcase_add_test(whom, where_one_is_refused_after_all_the_others_wait);
+    tcase_add_loop_test(whom, who_has_become_whole_goes_on, 1, 4);
     tcase_add_loop_test(whom, others_groups_and_whole_ones_go_on, 0, 2);
     return suite_run(suite);
 }
