@@ -65,6 +65,8 @@ class Kubelet:
         self._inbox = []
         self._seen = {}
         self._busy = False
+        self._reports = threading.Lock()  # they arrive in the order in which they were made
+        self._over = set()
 
     def allocate(self, amount):
         """The plugin's answer for one container: (card or NO_CARD, trouble)."""
@@ -155,7 +157,7 @@ class Kubelet:
     # Reports
 
     def _report_admitted(self, pod, starts):
-        self.report(pod, {"startTime": now_rfc3339(), "phase": "Pending"})
+        self._report_alive(pod, {"startTime": now_rfc3339(), "phase": "Pending"})
         if any(start.card == NO_CARD for start in starts):
             waiting = {"reason": "RunContainerError", "message": "unknown device id"}
             self._report_containers(pod, "Pending", {"waiting": waiting})
@@ -183,15 +185,26 @@ class Kubelet:
             }
             for container in pod["spec"]["containers"]
         ]
-        self.report(pod, {"phase": phase, "containerStatuses": statuses})
+        self._report_alive(pod, {"phase": phase, "containerStatuses": statuses})
+
+    def _report_alive(self, pod, status):
+        """Of one that has ended nothing is said that would have it live again."""
+        with self._reports:
+            if pod["metadata"]["uid"] not in self._over:
+                self.report(pod, status)
 
     def finish(self, pod, phase):
         """The pod's processes end by themselves."""
         with self._lock:
             if self._seen.get(pod["metadata"]["uid"]) == "admitted":
                 self._seen[pod["metadata"]["uid"]] = "ended"
+        self._report_end(pod, {"phase": phase})
+
+    def _report_end(self, pod, status):
         self.fleet.hardware.end(pod["metadata"]["uid"])
-        self.report(pod, {"phase": phase})
+        with self._reports:
+            self._over.add(pod["metadata"]["uid"])
+            self.report(pod, status)
 
     def _end_deleted(self, pod):
         self.fleet.ending.wait()

@@ -365,19 +365,10 @@ class GpuManagerKubelet(Kubelet):
 
     def _fail(self, pod, reason, why):
         self.failed.append((pod["metadata"]["name"], f"{reason}: {why}"))
-        self.fleet.hardware.end(pod["metadata"]["uid"])
-        self.report(
-            pod,
-            {
-                "phase": "Failed",
-                "reason": reason,
-                "message": str(why),
-                "startTime": now_rfc3339(),
-            },
-        )
+        self._report_end(pod, {"phase": "Failed", "reason": reason, "message": str(why), "startTime": now_rfc3339()})
 
     def _report_start(self, pod, counts):
-        self.report(pod, {"startTime": now_rfc3339(), "phase": "Pending"})
+        self._report_alive(pod, {"startTime": now_rfc3339(), "phase": "Pending"})
         delay_s = self.random.uniform(*self.fleet.start_s)
         self.fleet.later(delay_s, self._prestart, pod, counts)
 

@@ -38,6 +38,9 @@ def scenario_arrivals(tap):
         for name in names:
             world.pod(name, 1)
         wait_for(lambda: len(order.names) == ROOM, what=f"{ROOM} pods have a node")
+        # Who has not asked yet is passed.
+        for name in set(names) - set(order.names):
+            world.refusal(name, "0/1 nodes")
         for number in range(PODS - ROOM):
             world.await_running([order.names[number]], nudge=True)
             world.fleet.finish(order.names[number])
