@@ -120,6 +120,23 @@ START_TEST(pods_that_nobody_knows_keep_their_places)
 }
 END_TEST
 
+/* kube-scheduler makes room for a bound pod's resize, of which nothing is known here. */
+START_TEST(of_a_bound_pod_all_that_are_named_go)
+{
+    const char *body =
+        "{\"Pod\":{\"metadata\":{\"name\":\"high\",\"namespace\":\"ml\",\"uid\":\"high\"},"
+        "\"spec\":{\"nodeName\":\"n1\",\"priority\":200,\"containers\":[{\"name\":\"c\","
+        "\"resources\":{\"limits\":{\"" MEM "\":\"6\"}}}]}},"
+        "\"NodeNameToMetaVictims\":{" N1(UID("web")) "}}";
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    populate();
+    apply_cpu_pod("web", 30);
+    ck_assert(extender_preempt(&extender, body, strlen(body), reply, NULL));
+    ck_assert_str_eq(reply->str, "{\"NodeNameToMetaVictims\":{" N1(UID("web")) "}}");
+}
+END_TEST
+
 /* --- mirrors of static pods ------------------------------------------------------------------- */
 
 /* One whose end would be the cheapest, on card 1. */
@@ -169,6 +186,7 @@ int main(void)
     tcase_add_test(tests, of_equals_the_older_is_the_first);
     tcase_add_test(tests, pods_without_gpus_stand_where_they_belong);
     tcase_add_test(tests, pods_that_nobody_knows_keep_their_places);
+    tcase_add_test(tests, of_a_bound_pod_all_that_are_named_go);
     tcase_add_test(tests, no_mirror_ends);
     tcase_add_test(tests, where_only_a_mirror_would_end_the_node_is_left_out);
     suite_add_tcase(suite, tests);

@@ -279,7 +279,9 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
     return n;
 }
 
-/* Of a pod without a GPU nothing is known that kube-scheduler does not know. */
+/* Of a pod without a GPU nothing is known that kube-scheduler does not know; nor of a bound one, which has its
+ * cards: kube-scheduler makes room for its resize. Source: kubernetes/kubernetes 1.37.2,
+ * pkg/scheduler/eventhandlers.go, deferred resizes. */
 static size_t repeat(const struct preemption_args *args, struct preemption_node *answers)
 {
     size_t n = 0;
@@ -316,10 +318,11 @@ static bool run(struct preempt *preempt, const char *body, size_t length,
     g_autoptr(pod_facts) facts = pod_facts_new(&preempt->args.pod);
     preempt->request = request;
     preempt->facts = facts;
-    const size_t n = request ? decide(preempt, answers) : repeat(&preempt->args, answers);
+    const bool places = request && !pod_view_is_bound(&preempt->args.pod);
+    const size_t n = places ? decide(preempt, answers) : repeat(&preempt->args, answers);
     call_phase(&preempt->call, PHASE_DECIDE);
     preemption_result_encode(writer, answers, n);
-    if (request) {
+    if (places) {
         preempt->call.recalled = recall_text(preempt);
         look_away(preempt);
     }
