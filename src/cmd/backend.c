@@ -232,6 +232,7 @@ struct store_options backend_store_options(const struct config *config)
         .dialects = config->dialects,
         .policy = policy_begin(choices_policy_of(config->policy)),
         .patience_ms = config->assign_patience_ms,
+        .volume_bind_ms = config->volume_bind_timeout_ms,
         .wait_loss = config->wait_loss,
         .hold_ms = config->arrival_hold_ms,
         .n_places = config->arrival_places,

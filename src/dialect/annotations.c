@@ -28,7 +28,7 @@ void annotations_clear(struct annotations *annotations)
 
 static int64_t bytes_of(const char *key, const char *value)
 {
-    return (int64_t)(strlen(key) + strlen(value));
+    return (int64_t)(strlen(key) + (value ? strlen(value) : 0));
 }
 
 static bool is_replaced(const struct dialect *dialect, const char *key)

@@ -83,6 +83,7 @@ struct config {
     char *scheduler_names; /* "": the usual ones */
     bool bind_trusts_filter;
     int64_t assign_patience_ms;
+    int64_t volume_bind_timeout_ms;
     int64_t wait_loss;
     int64_t arrival_hold_ms;
     int64_t arrival_places;

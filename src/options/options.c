@@ -131,6 +131,11 @@ const struct option options[] = {
              "minutes, whether its nodeSelector, affinity and tolerations let it be there. For "
              "profiles of kube-scheduler without the plugins that ask; who can forge a call of bind "
              "can forge one of filter as well."},
+    {"volume-bind-timeout", DURATION(volume_bind_timeout_ms, "10m", 0, 60 * MINUTE_MS),
+     IN(PLACEMENT, COMMAND_SERVE | PLANS),
+     .help = "How long room is kept, from pods of any priority, for a pod with volume claims, ephemeral "
+             "volumes or resource claims that filter has let pass: kube-scheduler calls bind once those are "
+             "ready. Give kube-scheduler's bindTimeoutSeconds (600 unless configured). 0s: not at all."},
     {"assign-patience", DURATION(assign_patience_ms, "10s", 0, 60 * MINUTE_MS),
      IN(PLACEMENT, COMMAND_SERVE | PLANS), .flags = OPTION_LIVE,
      .help = "How long the node side is expected to take to match a pod. A pod that it could "

@@ -12,9 +12,10 @@ struct line {
 
 struct hints {
     GHashTable *pods;       /* uid -> struct hint * */
-    GHashTable *nodes;      /* name -> struct line * */
+    GHashTable *nodes;      /* name -> struct line *: those that are not kept */
+    GHashTable *kept;       /* name -> GPtrArray of struct hint *, in order; none is empty */
     GHashTable *namespaces; /* name -> how many */
-    GPtrArray *left;        /* names of nodes for which binds have waited in vain */
+    GPtrArray *left; /* names of nodes for which binds have waited in vain, or that were kept so */
     int64_t earliest_ms;    /* none ends earlier; INT64_MAX: there are none */
     uint64_t number;
 };
@@ -31,6 +32,11 @@ static void hint_free(gpointer data)
     g_free(hint);
 }
 
+static void free_array(gpointer data)
+{
+    g_ptr_array_unref(data);
+}
+
 static void line_free(gpointer data)
 {
     struct line *line = data;
@@ -45,6 +51,7 @@ struct hints *hints_new(void)
 
     hints->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, hint_free);
     hints->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, line_free);
+    hints->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_array);
     hints->namespaces = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     hints->left = g_ptr_array_new_with_free_func(g_free);
     hints->earliest_ms = INT64_MAX;
@@ -56,6 +63,7 @@ void hints_free(struct hints *hints)
     g_ptr_array_unref(hints->left);
     g_hash_table_unref(hints->namespaces);
     g_hash_table_unref(hints->nodes);
+    g_hash_table_unref(hints->kept);
     g_hash_table_unref(hints->pods);
     g_free(hints);
 }
@@ -64,29 +72,56 @@ void hints_free(struct hints *hints)
 
 static void leave_node(struct hints *hints, struct hint *hint)
 {
-    struct line *line = hint->node ? g_hash_table_lookup(hints->nodes, hint->node) : NULL;
-
-    if (!line)
+    if (!hint->node)
         return;
-    if (hint->waits)
+    GHashTable *nodes = hint->kept ? hints->kept : hints->nodes;
+    gpointer entry = g_hash_table_lookup(nodes, hint->node);
+    GPtrArray *list = hint->kept ? entry : ((struct line *)entry)->hints;
+    if (hint->waits || hint->kept)
         g_ptr_array_add(hints->left, g_strdup(hint->node));
-    hint->waits = false;
-    g_ptr_array_remove(line->hints, hint);
-    if (line->hints->len == 0)
-        g_hash_table_remove(hints->nodes, hint->node);
+    hint->waits = hint->kept = false;
+    g_ptr_array_remove(list, hint);
+    if (list->len == 0)
+        g_hash_table_remove(nodes, hint->node);
     g_clear_pointer(&hint->node, g_free);
 }
 
-static void enter_node(struct hints *hints, struct hint *hint, const char *node)
+/* What it leaves is not free. */
+static void leave_quietly(struct hints *hints, struct hint *hint)
 {
+    const guint n_left = hints->left->len;
+
+    leave_node(hints, hint);
+    g_ptr_array_set_size(hints->left, (gint)n_left);
+}
+
+static void keep(struct hints *hints, struct hint *hint)
+{
+    GPtrArray *list = g_hash_table_lookup(hints->kept, hint->node);
+
+    if (!list) {
+        list = g_ptr_array_new();
+        g_hash_table_insert(hints->kept, g_strdup(hint->node), list);
+    }
+    g_ptr_array_add(list, hint);
+    hint->kept = true;
+}
+
+static void enter_node(struct hints *hints, struct hint *hint, const struct hint_about *about)
+{
+    const char *node = about->node;
     struct line *line = g_hash_table_lookup(hints->nodes, node);
 
+    hint->node = g_strdup(node);
+    if (about->kept) {
+        keep(hints, hint);
+        return;
+    }
     if (!line) {
         line = g_new0(struct line, 1);
         line->hints = g_ptr_array_new();
         g_hash_table_insert(hints->nodes, g_strdup(node), line);
     }
-    hint->node = g_strdup(node);
     g_ptr_array_add(line->hints, hint);
 }
 
@@ -184,11 +219,12 @@ struct hint *hints_note(struct hints *hints, const struct hint_about *about)
 
     if (!hint)
         hint = add(hints, about);
-    if (g_strcmp0(hint->node, about->node) != 0) {
+    if (hint->kept && about->kept && g_str_equal(hint->node, about->node))
+        leave_quietly(hints, hint); /* it is the last in order now */
+    else if (g_strcmp0(hint->node, about->node) != 0 || hint->kept != about->kept)
         leave_node(hints, hint);
-        if (about->node)
-            enter_node(hints, hint, about->node);
-    }
+    if (!hint->node && about->node)
+        enter_node(hints, hint, about);
     if (!hint->request || !request_equal(hint->request, about->request)) {
         request_free(hint->request);
         hint->request = request_dup(about->request);
@@ -225,11 +261,22 @@ void hints_forget(struct hints *hints, const char *uid)
 
 void hints_forget_all(struct hints *hints)
 {
-    g_ptr_array_set_size(hints->left, 0);
-    g_hash_table_remove_all(hints->nodes);
-    g_hash_table_remove_all(hints->namespaces);
-    g_hash_table_remove_all(hints->pods);
+    g_autoptr(GPtrArray) over = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer value;
+
     hints->earliest_ms = INT64_MAX;
+    g_hash_table_iter_init(&iter, hints->pods);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct hint *hint = value;
+        if (hint->kept)
+            hints->earliest_ms = MIN(hints->earliest_ms, hint->until_ms);
+        else
+            g_ptr_array_add(over, hint);
+    }
+    for (guint i = 0; i < over->len; i++)
+        drop(hints, over->pdata[i]);
+    g_ptr_array_set_size(hints->left, 0);
 }
 
 static void end_late(struct hints *hints, int64_t now_ms)
@@ -273,7 +320,8 @@ void hints_book(struct hints *hints, const char *uid, const char *node, int64_t 
 {
     struct hint *hint = hints_find(hints, uid);
     if (hint) {
-        hint->waits = hint->waits && g_strcmp0(hint->node, node) != 0; /* else not in vain */
+        if (g_strcmp0(hint->node, node) == 0) /* not in vain */
+            leave_quietly(hints, hint);
         drop(hints, hint);
     }
     struct line *line = find_line(hints, node);
@@ -293,6 +341,51 @@ bool hints_end_soon(const struct hints *hints, const char *node, int64_t now_ms)
            now_ms - line->booked_ms <= 2 * line->pace_ms; /* it goes on */
 }
 
+const GPtrArray *hints_kept_on(const struct hints *hints, const char *node)
+{
+    return !hints || g_hash_table_size(hints->kept) == 0 ? NULL
+                                                         : g_hash_table_lookup(hints->kept, node);
+}
+
+bool hints_keep(const struct hints *hints, const char *uid)
+{
+    const struct hint *hint = hints ? hints_find(hints, uid) : NULL;
+
+    return hint && hint->kept;
+}
+
+static gint compare_numbers(gconstpointer a, gconstpointer b)
+{
+    const struct hint *one = *(const struct hint *const *)a;
+    const struct hint *other = *(const struct hint *const *)b;
+
+    return (one->number > other->number) - (one->number < other->number);
+}
+
+GPtrArray *hints_list_kept(const struct hints *hints)
+{
+    GPtrArray *list = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, hints->kept);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_ptr_array_extend(list, value, NULL, NULL);
+    g_ptr_array_sort(list, compare_numbers);
+    return list;
+}
+
+void hints_copy_kept(struct hints *hints, const struct hints *from)
+{
+    g_autoptr(GPtrArray) kept = hints_list_kept(from);
+
+    for (guint i = 0; i < kept->len; i++) {
+        const struct hint *one = kept->pdata[i];
+        hints_note(hints, &(struct hint_about){one->uid, one->ns, one->node, one->request,
+                                               one->until_ms, true});
+    }
+}
+
 const GPtrArray *hints_of(const struct hints *hints, const char *node)
 {
     const struct line *line = find_line(hints, node);
@@ -306,6 +399,9 @@ void hints_flag(const struct hints *hints, struct ledger *ledger)
     gpointer name;
 
     g_hash_table_iter_init(&iter, hints->nodes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        ledger_flag(ledger, name);
+    g_hash_table_iter_init(&iter, hints->kept);
     while (g_hash_table_iter_next(&iter, &name, NULL))
         ledger_flag(ledger, name);
 }

@@ -14,8 +14,13 @@
  * namespace has at most HINTS_NAMESPACE_MAX of them, so that pods that are made and never bound turn
  * others away from few nodes only.
  *
+ * A pod with volumes or devices that kube-scheduler sees to before it calls bind (struct pod_view, binds_late)
+ * may come after minutes. While kube-scheduler waits for those, its own sums count the pod on its node for all
+ * others, whatever their priority. So the hint of such a pod lasts as long as that may take, and others find the
+ * node with the pod placed (nominees.h): it is kept.
+ *
  * What is known here follows from the calls that are recorded and their moments, so that a replay knows
- * the same. Where a record's file ends all of it is forgotten. Guarded by the store's lock.
+ * the same. Where a record's file ends all of it is forgotten but what is kept. Guarded by the store's lock.
  */
 #include <gpuledger/ledger.h>
 
@@ -40,6 +45,7 @@ struct hint {
     uint32_t n_asked;       /* bits */
     int64_t look_ms;         /* when to look again */
     bool waits;              /* its bind has come, and waits there */
+    bool kept;               /* its room is kept from all others */
 };
 
 struct hints;
@@ -56,6 +62,7 @@ struct hint_about {
     const char *node; /* NULL: not known yet */
     const struct request *request;
     int64_t until_ms;
+    bool kept; /* only with a node */
 };
 
 /* The pod goes there; what is known of it besides stays. */
@@ -67,6 +74,7 @@ bool hint_has_asked(const struct hint *hint, uint32_t place);
 /* NULL: there is none. */
 struct hint *hints_find(const struct hints *hints, const char *uid);
 void hints_forget(struct hints *hints, const char *uid);
+/* But those that are kept. */
 void hints_forget_all(struct hints *hints);
 
 /* The pod, on its way to the node, has been booked there; its hint is over. */
@@ -75,7 +83,14 @@ void hints_book(struct hints *hints, const char *uid, const char *node, int64_t 
  * would come back, if it goes on as it did between the last two. */
 bool hints_end_soon(const struct hints *hints, const char *node, int64_t now_ms);
 
-/* Those on their way to the node, in order; NULL: none. */
+/* Those on their way to the node that are kept, the first to pass first; NULL: none. */
+const GPtrArray *hints_kept_on(const struct hints *hints, const char *node);
+bool hints_keep(const struct hints *hints, const char *uid);
+void hints_copy_kept(struct hints *hints, const struct hints *from);
+/* All that are kept, the first to pass first: array of struct hint, borrowed. Free with g_ptr_array_unref. */
+GPtrArray *hints_list_kept(const struct hints *hints);
+
+/* Those on their way to the node that are not kept, in order; NULL: none. */
 const GPtrArray *hints_of(const struct hints *hints, const char *node);
 /* Flags the nodes to which somebody is on the way (ledger_flag). */
 void hints_flag(const struct hints *hints, struct ledger *ledger);

@@ -2,6 +2,7 @@
 #include "queue/nominations_state.h"
 
 #include "core/ledger.h"
+#include "queue/pod_rules.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@ static void nomination_free(gpointer data)
     g_free(nomination->uid);
     g_free(nomination->node);
     g_free(nomination->created);
+    g_free(nomination->scheduler);
     g_free(nomination);
 }
 
@@ -26,6 +28,7 @@ struct nominations *nominations_new(struct ledger *ledger)
     struct nominations *nominations = g_new0(struct nominations, 1);
 
     nominations->ledger = ledger;
+    nominations->earliest_ns = INT64_MAX;
     nominations->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, nomination_free);
     nominations->rooms = g_ptr_array_new_with_free_func(nomination_free);
     nominations->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
@@ -139,9 +142,12 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
         .node = g_strdup(node),
         .priority = pod->priority,
         .created = g_strdup(pod->created),
+        .scheduler = g_strdup(scheduler_of_pod(pod)),
+        .comes_until_ns = claim ? 0 : COMES_UNKNOWN,
         .request = request,
         .claim = claim,
     };
+    nominations->any_unsettled |= !claim;
     add(nominations, nomination);
 }
 
@@ -166,8 +172,11 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
     copy->uid = g_strdup(known->uid);
     copy->node = g_strdup(known->node);
     copy->created = g_strdup(known->created);
+    copy->scheduler = g_strdup(known->scheduler);
     copy->request = request;
     copy->claim = nominations_claim(nominations, uid, NULL);
+    nominations->any_unsettled |= copy->comes_until_ns < 0;
+    nominations_expect(nominations, copy->comes_until_ns);
     add(nominations, copy);
 }
 
@@ -246,7 +255,7 @@ void nominations_keep(struct nominations *nominations, const char *node, const G
 
 bool nominations_end(struct nominations *nominations, int64_t now_ns)
 {
-    bool any = false;
+    bool any = nominations_end_coming(nominations, now_ns);
 
     for (guint i = nominations->rooms->len; i-- > 0;) {
         struct nomination *one = nominations->rooms->pdata[i];

@@ -6,7 +6,14 @@
  * it does so in sums, and does not tell its extenders. So the cards are kept here: others see the
  * node with the nominated pods placed, where they will be once those have ended that must.
  *
- * A nomination lasts as long as the pod's status says so and the pod waits. Guarded by the store's
+ * A nomination lasts as long as the pod's status says so and the pod waits. It counts for pods that ask by a
+ * scheduler that asks us, as kube-scheduler knows those of its own profiles alone.
+ *
+ * kube-scheduler also nominates a pod to the node where it will bind it, while it waits for the pod's volumes
+ * (NominatedNodeNameForExpectation). Nobody has to end there: the node has room when the nomination is seen first.
+ * Such a pod is on its way and counts for all others, whatever their priority, until filter is asked about it
+ * again, for as long as that may take (`volume_bind_ms` of the store's options). Source: kubernetes/kubernetes
+ * 1.37.2, pkg/scheduler/schedule_one.go, bindingCycle and assume. Guarded by the store's
  * lock.
  *
  * A plan that moves pods (wire/plan_mark.h) has room kept, too: for the pod that it makes room for, and for
@@ -55,6 +62,25 @@ void nominations_take(struct nominations *nominations, const struct kept_room_ta
  * one. */
 void nominations_note(struct nominations *nominations, const struct pod_view *pod,
                       const struct request *request);
+/* Whether the pod is nominated to a node and nobody has looked yet whether it comes there as things are. */
+bool nominations_unsettled(const struct nominations *nominations, const char *uid);
+/* It is on its way, or waits for others to end. */
+void nominations_settle(struct nominations *nominations, const char *uid, bool comes);
+/* filter is asked about it: it is not on its way. */
+void nominations_stop(struct nominations *nominations, const char *uid);
+/* At each decision: asks of those that are not settled, and begins the time of those that come. */
+struct nominations_begin {
+    int64_t now_ns, lasts_ns;
+    bool (*comes)(const char *uid, void *data);
+    void *data;
+};
+void nominations_begin(struct nominations *nominations, const struct nominations_begin *begin);
+/* For a record: of those that pods' statuses name, when they end. Those that are not in it do not come. */
+void nominations_each_coming(const struct nominations *nominations,
+                             void (*visit)(const char *uid, int64_t until_ns, void *data),
+                             void *data);
+void nominations_learn_coming(struct nominations *nominations, const char *uid, int64_t until_ns);
+void nominations_learn_none_comes(struct nominations *nominations);
 void nominations_copy(struct nominations *nominations, const struct nominations *from,
                       const char *uid, const struct request *request);
 void nominations_forget(struct nominations *nominations, const char *uid);

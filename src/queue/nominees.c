@@ -76,22 +76,51 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
            clear_way_of(what_if, nomination, admission, true);
 }
 
-/* Adds what the nominated pod will hold; those whom it waits for are still there, too. */
-static void place(struct what_if *what_if, const struct nomination *nomination,
-                  const struct nominees *nominees)
+/* The node as it will be when the pod comes: whom the node side has not matched yet it will have by then. */
+static struct what_if *look_later(const struct node *node)
 {
-    g_autoptr(what_if) later = what_if_new(what_if->node);
+    struct what_if *later = what_if_new(node);
+
+    later->node->n_waiting = 0;
+    g_clear_pointer(&later->node->departed, g_array_unref);
+    return later;
+}
+
+/* Adds what a pod will hold that is on its way; it has found room. */
+static void place_coming(struct what_if *what_if, const struct hint *hint,
+                         const struct nominees *nominees)
+{
+    g_autoptr(what_if) later = look_later(what_if->node);
     struct admission_query admission = nominees->admission;
     struct placement placement;
     enum reason reason;
 
+    admission.request = hint->request;
+    if (dialect_admit(later->node, &admission, &placement, &reason) == ADMISSION_YES)
+        what_if_add(what_if, what_if_allocation(hint->uid, 0, &placement));
+}
+
+static bool comes(const struct nomination *nomination, const struct nominees *nominees)
+{
+    return nomination->comes_until_ns == COMES_NOW ||
+           nomination->comes_until_ns > nominees->admission.now_ns;
+}
+
+/* Adds what the nominated pod will hold; those whom it waits for are still there, too. */
+static void place(struct what_if *what_if, const struct nomination *nomination,
+                  const struct nominees *nominees)
+{
+    g_autoptr(what_if) later = look_later(what_if->node);
+    struct admission_query admission = nominees->admission;
+    struct placement placement;
+    enum reason reason;
+    const bool waits = !nomination->claim && nomination->priority >= nominees->priority;
+
     admission.request = nomination->request;
-    later->node->n_waiting = 0; /* whom the node side has not matched yet it will have by then */
-    g_clear_pointer(&later->node->departed, g_array_unref);
     if (nomination->claim)
         keep_claims(later, nominations_claims(nominees->nominations, nomination->node),
                     nominees->admission.now_ns);
-    if ((!nomination->claim && !clear_way(later, nomination, &admission)) ||
+    if ((waits && !clear_way(later, nomination, &admission)) ||
         dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
         return;
     if (nomination->claim)
@@ -136,6 +165,17 @@ static bool is_kept_from(const struct nominees *nominees, const struct kept_room
     return is_free(nominees, room) && !is_of_group(nominees, room) && !is_for(nominees, room);
 }
 
+static bool asks_us(const struct nominees *nominees, const struct nomination *nomination)
+{
+    return !nominees->schedulers || g_strcmp0(nomination->scheduler, nominees->scheduler) == 0 ||
+           g_hash_table_contains(nominees->schedulers, nomination->scheduler);
+}
+
+static bool counts_coming(const struct nominees *nominees, const struct hint *hint)
+{
+    return g_strcmp0(hint->uid, nominees->uid) != 0 && !ledger_get(nominees->ledger, hint->uid);
+}
+
 static bool counts(const struct nominees *nominees, const struct nomination *nomination)
 {
     if (nominees->came && g_ptr_array_find((GPtrArray *)nominees->came, nomination, NULL))
@@ -143,8 +183,12 @@ static bool counts(const struct nominees *nominees, const struct nomination *nom
     if (nomination->room)
         return nomination->priority >= nominees->priority &&
                is_kept_from(nominees, nomination->room);
-    return (nomination->claim ? claim_counts(nomination->claim, nominees->admission.now_ns)
-                              : nomination->priority >= nominees->priority) &&
+    if (!nomination->claim &&
+        (!asks_us(nominees, nomination) || hints_keep(nominees->hints, nomination->uid)))
+        return false; /* of one that is kept its hint counts */
+    return (nomination->claim
+                ? claim_counts(nomination->claim, nominees->admission.now_ns)
+                : nomination->priority >= nominees->priority || comes(nomination, nominees)) &&
            g_strcmp0(nomination->uid, nominees->uid) != 0 &&
            !ledger_get(nominees->ledger, nomination->uid);
 }
@@ -165,19 +209,44 @@ void nominees_each_kept(const struct nominees *nominees,
     }
 }
 
+bool nominees_concern(const struct nominees *nominees, const struct node *node)
+{
+    return nominations_concern(nominees->nominations, node) ||
+           hints_kept_on(nominees->hints, node->name);
+}
+
+/* NULL: nobody is to be placed. */
+static struct what_if *place_all_coming(const struct nominees *nominees, const struct node *node,
+                                        const GPtrArray *coming)
+{
+    struct what_if *what_if = NULL;
+
+    for (guint i = 0; coming && i < coming->len; i++) {
+        if (!counts_coming(nominees, coming->pdata[i]))
+            continue;
+        if (!what_if)
+            what_if = what_if_new(node);
+        place_coming(what_if, coming->pdata[i], nominees);
+    }
+    return what_if;
+}
+
 const struct node *nominees_see(struct nominees *nominees, const struct node *node)
 {
     struct what_if *what_if = NULL;
 
-    /* The usual case, asked for every node. */
-    if (!node || g_hash_table_size(nominees->nominations->nodes) == 0)
+    if (!node) /* the usual case, asked for every node */
         return node;
-    const GPtrArray *list = g_hash_table_lookup(nominees->nominations->nodes, node->name);
-    if (!list)
+    const GPtrArray *coming = hints_kept_on(nominees->hints, node->name);
+    const GPtrArray *list = g_hash_table_size(nominees->nominations->nodes) == 0
+                                ? NULL
+                                : g_hash_table_lookup(nominees->nominations->nodes, node->name);
+    if (!list && !coming)
         return node;
     if (nominees->what_ifs && (what_if = g_hash_table_lookup(nominees->what_ifs, node->name)))
         return what_if->node;
-    for (guint i = 0; i < list->len; i++) {
+    what_if = place_all_coming(nominees, node, coming);
+    for (guint i = 0; list && i < list->len; i++) {
         const struct nomination *nomination = g_ptr_array_index(list, i);
         if (!counts(nominees, nomination))
             continue;
@@ -196,13 +265,25 @@ const struct node *nominees_see(struct nominees *nominees, const struct node *no
     return what_if->node;
 }
 
+bool nominees_find_room(struct nominees *nominees, const struct node *node)
+{
+    g_autoptr(what_if) later = look_later(nominees_see(nominees, node));
+
+    return dialect_admits(later->node, &nominees->admission) == ADMISSION_YES;
+}
+
 bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
                     const struct node *node)
 {
     const GPtrArray *list = g_hash_table_lookup(nominees->nominations->nodes, node->name);
+    const GPtrArray *coming = hints_kept_on(nominees->hints, node->name);
 
     for (guint i = 0; list && i < list->len; i++) {
         if (counts(nominees, list->pdata[i]) != counts(other, list->pdata[i]))
+            return false;
+    }
+    for (guint i = 0; coming && i < coming->len; i++) {
+        if (counts_coming(nominees, coming->pdata[i]) != counts_coming(other, coming->pdata[i]))
             return false;
     }
     return true;

@@ -5,21 +5,30 @@
  * the pod that looks: its own room it finds free. Guarded by the store's lock.
  */
 #include "policy/what_if.h"
+#include "queue/hints.h"
 #include "queue/nominations.h"
 
 /* Nodes as one pod finds them. Lasts until the lock is given back or anything is changed. */
 struct nominees {
     const struct nominations *nominations;
+    const struct hints *hints; /* those that are kept; NULL: none are */
+    GHashTable
+        *schedulers; /* a set of names: nominations of their pods count, and of `scheduler`'s; NULL:
+                                 * those of all do */
     const struct ledger *ledger;
     struct admission_query admission; /* whatever is asked for */
     const char *uid;                  /* of the pod that looks; its own nomination does not count */
     const char *ns, *controller, *group; /* its, or NULL */
+    const char *scheduler;               /* its */
     int64_t priority;                    /* its; those below it do not count */
     const GPtrArray *came;               /* nominees_take's, what is kept no longer; or NULL */
     GHashTable *what_ifs;                /* node's name -> struct what_if *, as far as asked for */
 };
 
 void nominees_clear(struct nominees *nominees);
+
+/* Whether anything is kept on the node, for whatever pod. */
+bool nominees_concern(const struct nominees *nominees, const struct node *node);
 
 /* Both pods find the same of it kept from them, so that they find the node alike. */
 bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
@@ -35,6 +44,9 @@ void nominees_each_kept(const struct nominees *nominees,
 /* The node with those placed on it that are nominated there; mostly the node itself. NULL gives
  * NULL. */
 const struct node *nominees_see(struct nominees *nominees, const struct node *node);
+
+/* Whether the node has room for the pod beside them, once the node side has matched those that it has not yet. */
+bool nominees_find_room(struct nominees *nominees, const struct node *node);
 
 /* Moves the pod's placement to the card that the claim names, if it takes it. */
 void claim_place(const struct room_claim *claim, const struct node *node,

@@ -57,6 +57,11 @@ void pod_rules_free(struct pod_rules *rules)
     g_free(rules);
 }
 
+const char *scheduler_of_pod(const struct pod_view *pod)
+{
+    return pod->scheduler_name && *pod->scheduler_name ? pod->scheduler_name : DEFAULT_SCHEDULER;
+}
+
 const char *pod_rules_scheduler(const struct pod_rules *rules)
 {
     return rules->scheduler ? rules->scheduler : DEFAULT_SCHEDULER;

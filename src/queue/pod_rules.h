@@ -28,4 +28,6 @@ void pod_rules_free(struct pod_rules *rules); /* NULL is ignored */
 typedef struct pod_rules pod_rules;           /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(pod_rules, pod_rules_free)
 
+/* Never NULL. */
+const char *scheduler_of_pod(const struct pod_view *pod);
 const char *pod_rules_scheduler(const struct pod_rules *rules);

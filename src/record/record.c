@@ -43,6 +43,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_WAITS] = "waits",
     [RECORD_REJECTED] = "rejected",
     [RECORD_REJECTS] = "rejects",
+    [RECORD_COMING] = "coming",
     [RECORD_RESUME] = "resume",
     [RECORD_TIME] = "time",
     [RECORD_REFUSED] = "refused",
@@ -270,6 +271,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_ARRIVALS] = RECORD_ARRIVALS,
     [OBSERVED_WAITS] = RECORD_WAITS,
     [OBSERVED_REJECTS] = RECORD_REJECTS,
+    [OBSERVED_COMING] = RECORD_COMING,
     [OBSERVED_LEDGER] = RECORD_LEDGER,
     [OBSERVED_LEARNED] = RECORD_LEARNED,
     [OBSERVED_POD_GROUP] = RECORD_POD_GROUP,
@@ -420,6 +422,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_REJECTS:
         rejects_encode(begin_object(record, writer, "object"), what->rejects);
+        break;
+    case OBSERVED_COMING:
+        json_raw(begin_object(record, writer, "object"), what->coming, strlen(what->coming));
         break;
     case OBSERVED_LEDGER:
         write_held(begin_object(record, writer, "object"), what->held);

@@ -80,15 +80,16 @@ enum record_kind {
     RECORD_CONCLUDE,
     RECORD_WAITS,    /* who has been waited for, and since when, by now */
     RECORD_REJECTED, /* kubelet has rejected a pod */
-    RECORD_REJECTS,  /* which pods it has rejected, and which nodes are left out, by now */
-    RECORD_RESUME,   /* a node is left out no longer */
-    RECORD_TIME,     /* nobody is waited for any longer who was for too long (queue/waits.h) */
-    RECORD_REFUSED,  /* no Binding of a booking was carried out */
-    RECORD_DROP,     /* an allocation that was found to have no pod */
-    RECORD_INHERIT,  /* a booking that another replica left */
-    RECORD_MOVE,     /* a step of a plan that is carried out; changes nothing by itself */
-    RECORD_BOOKING,  /* one that was open where the file begins */
-    RECORD_LOST,     /* that many are missing here */
+    RECORD_COMING, /* whose room is kept on their way to bind, and which schedulers have asked, by now */
+    RECORD_REJECTS, /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,  /* a node is left out no longer */
+    RECORD_TIME,    /* nobody is waited for any longer who was for too long (queue/waits.h) */
+    RECORD_REFUSED, /* no Binding of a booking was carried out */
+    RECORD_DROP,    /* an allocation that was found to have no pod */
+    RECORD_INHERIT, /* a booking that another replica left */
+    RECORD_MOVE,    /* a step of a plan that is carried out; changes nothing by itself */
+    RECORD_BOOKING, /* one that was open where the file begins */
+    RECORD_LOST,    /* that many are missing here */
     RECORD_HEADER,
     RECORD_END,
     RECORD_KIND_N

@@ -37,6 +37,7 @@ struct record_state {
     char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
     char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
     char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
+    char *coming;  /* the last RECORD_COMING's object; NULL: the same */
     char *gangs;   /* the last RECORD_GANGS's object; NULL: the same */
     char *usage;   /* the last RECORD_USAGE's object; NULL: the same */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
@@ -81,6 +82,7 @@ void record_state_free(struct record_state *state)
     g_free(state->learned);
     g_free(state->waits);
     g_free(state->rejects);
+    g_free(state->coming);
     g_free(state->gangs);
     g_free(state->usage);
     g_free(state);
@@ -346,6 +348,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->rejects);
         state->rejects = object_text(record);
         break;
+    case RECORD_COMING:
+        g_free(state->coming);
+        state->coming = object_text(record);
+        break;
     case RECORD_GANGS:
         g_free(state->gangs);
         state->gangs = object_text(record);
@@ -384,6 +390,7 @@ void record_state_lose(struct record_state *state)
     g_clear_pointer(&state->learned, g_free);
     g_clear_pointer(&state->waits, g_free);
     g_clear_pointer(&state->rejects, g_free);
+    g_clear_pointer(&state->coming, g_free);
     g_clear_pointer(&state->gangs, g_free);
     g_clear_pointer(&state->usage, g_free);
 }
@@ -565,6 +572,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_object(text, RECORD_WAITS, state->waits);
     if (state->rejects)
         write_object(text, RECORD_REJECTS, state->rejects);
+    if (state->coming)
+        write_object(text, RECORD_COMING, state->coming);
     if (state->gangs)
         write_object(text, RECORD_GANGS, state->gangs);
     if (state->usage)

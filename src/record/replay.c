@@ -141,6 +141,7 @@ static const struct {
     [RECORD_WAITS] = {replay_waits, .is_event = true, .has_object = true},
     [RECORD_REJECTED] = {replay_event, .is_event = true},
     [RECORD_REJECTS] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_COMING] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESUME] = {replay_event, .is_event = true},
     [RECORD_TIME] = {replay_booking, .is_event = true},
     [RECORD_REFUSED] = {replay_booking, .is_event = true},

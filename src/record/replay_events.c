@@ -142,6 +142,11 @@ static bool reject_pod(struct replay *replay, const struct record_line *line, GE
     return replay_fail(error, "field 'result': there is none of that name");
 }
 
+static bool learn_coming(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_coming(replay->extender.store, replay->arena, line->object, error);
+}
+
 static bool learn_rejects(struct replay *replay, const struct record_line *line, GError **error)
 {
     return store_learn_rejects(replay->extender.store, replay->arena, line->object, error);
@@ -371,6 +376,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_RECONCILE] = settle_pod,
     [RECORD_REJECTED] = reject_pod,
     [RECORD_REJECTS] = learn_rejects,
+    [RECORD_COMING] = learn_coming,
     [RECORD_RESUME] = resume_node,
     [RECORD_CONFIGMAP] = apply_configmap,
     [RECORD_CONFIGMAP_GONE] = remove_configmap,

@@ -69,6 +69,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
     question->gangs = store_gangs(store);
     question->uid = pod->uid;
     question->priority = pod->priority;
+    question->late_ms = pod->binds_late ? options->volume_bind_ms : 0;
     question->kept = gangs_keep_from(question->gangs, pod->uid, pod->priority) &&
                      !(pod->uid && nominations_have(store_nominations(store), pod->uid));
     question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);

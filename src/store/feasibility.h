@@ -56,6 +56,7 @@ struct feasibility {
     const struct gangs *gangs;
     const char *uid;
     int64_t priority;
+    int64_t late_ms;          /* of a pod that binds late, how long its room is kept; else 0 */
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */

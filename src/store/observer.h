@@ -43,6 +43,7 @@ enum observed {
     OBSERVED_ARRIVALS,   /* arrivals: from here to the end, what is known by now */
     OBSERVED_WAITS,      /* waits */
     OBSERVED_REJECTS,    /* rejects */
+    OBSERVED_COMING,     /* coming: whose room is kept on their way */
     OBSERVED_LEDGER,     /* held: a node of it */
     OBSERVED_LEARNED,    /* demand */
     OBSERVED_POD_GROUP,  /* pod_group */
@@ -95,6 +96,7 @@ struct observation {
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct rejects *rejects;
+    const char *coming; /* JSON */
     const struct demand *demand;
     const struct idleness *idleness; /* NULL: none */
     const struct observed_move *move;

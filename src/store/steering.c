@@ -5,8 +5,21 @@
 static struct hint_about describe(const struct feasibility *question, const char *node,
                                   int64_t until_ms)
 {
-    return (struct hint_about){question->nominees.uid, question->ns, node,
-                               question->admission.request, until_ms};
+    return (struct hint_about){question->nominees.uid,      question->ns, node,
+                               question->admission.request, until_ms,     false};
+}
+
+/* The pod will come there, after it was asked about. */
+static void note_coming(const struct feasibility *question, const char *node, int64_t now_ms)
+{
+    struct hint_about about = describe(question, node, now_ms + HINT_LASTS_MS);
+
+    if (question->late_ms > 0) {
+        about.kept = true;
+        about.until_ms = now_ms + question->late_ms;
+        arrivals_note_kept(question->arrivals);
+    }
+    hints_note(question->hints, &about);
 }
 
 void steering_begin(struct steering *steering, struct feasibility *question, int64_t now_ms)
@@ -90,9 +103,7 @@ bool steering_end(struct steering *steering, const struct filter_args *args, enu
 
 void steering_prefer(const struct feasibility *question, const char *node, int64_t now_ms)
 {
-    const struct hint_about about = describe(question, node, now_ms + HINT_LASTS_MS);
-
-    hints_note(question->hints, &about);
+    note_coming(question, node, now_ms);
 }
 
 /* NULL: there is none. */

@@ -200,6 +200,7 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
         store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
+    store_begin_coming(store, moment);
     if (nominations_end(store->nominations, moment->now_ns))
         store_notify_all(store);
     gangs_expire(store->gangs, moment->now_ms);
@@ -288,11 +289,22 @@ void store_waiting_each(const struct store *store,
     }
 }
 
+static const char *scheduler_name(const struct store *store, const struct pod_view *pod)
+{
+    const struct pod_rules *rules =
+        !pod->scheduler_name && pod->uid ? store_rules(store, pod->uid) : NULL;
+
+    return rules ? pod_rules_scheduler(rules) : scheduler_of_pod(pod);
+}
+
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
                                const struct pod_view *pod)
 {
     return (struct nominees){
         .nominations = store->nominations,
+        .hints = store->hints,
+        .schedulers = arrivals_schedulers(store->arrivals),
+        .scheduler = scheduler_name(store, pod),
         .ledger = store->ledger,
         .admission = *admission,
         .uid = pod->uid ? pod->uid : "",

@@ -46,6 +46,8 @@ struct store_options {
                         * node side has yet to serve before */
     int64_t hold_ms;   /* these two: see queue/arrivals/arrivals.h */
     int64_t n_places;
+    int64_t
+        volume_bind_ms; /* how long room is kept for a pod on its way (queue/hints.h); 0: it is not */
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
     bool
@@ -292,6 +294,11 @@ void store_marks_each(const struct store *store,
                                     void *data),
                       void *data);
 /* Takes what a record says of rejected pods; false: it cannot be understood. */
+/* Under the lock: filter is asked about the pod, so that it is on its way no longer (queue/nominations.h). */
+void store_stop_coming(struct store *store, const char *uid);
+/* Whose room is kept on their way, as a record has it; like the one before. */
+bool store_learn_coming(struct store *store, struct json_arena *arena, const cJSON *object,
+                        GError **error);
 bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
                          GError **error);
 

@@ -492,6 +492,8 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     arrivals_add(store->arrivals,
                  &(struct arrivals_pod){pod, pending->request, facts, plain, grouped});
     nominations_note(store->nominations, pod, pending->request);
+    if (pod->nominated_node)
+        store_note_coming(store, pod->uid, store_clock(store).now_ns);
     const bool changed = old != NULL;
     request_free(old); /* nobody borrows it any more */
     return changed;

@@ -38,6 +38,7 @@ static void copy_common(struct store *copy, struct store *store)
     arrivals_copy_common(copy->arrivals, store->arrivals);
     nominations_copy_rooms(copy->nominations, store->nominations);
     nominations_copy_claims(copy->nominations, store->nominations);
+    hints_copy_kept(copy->hints, store->hints);
     gangs_copy_rooms(copy->gangs, store->gangs);
     nominations_each_group(store->nominations, copy_group,
                            &(struct group_copy){copy->gangs, store->gangs});

@@ -77,6 +77,12 @@ void store_note_quotas(struct store *store);
 /* Under the lock: it is gone, whatever its state. False: it was not known. */
 bool store_forget_pod(struct store *store, const char *uid);
 
+/* coming/coming.c, under the lock: a pod that may be nominated has been noted; a decision is made. */
+void store_note_coming(struct store *store, const char *uid, int64_t now_ns);
+void store_begin_coming(struct store *store, const struct moment *moment);
+/* coming/coming_told.c, under the lock, for a record: who is on the way, as JSON; for g_free. */
+char *store_tell_coming(struct store *store);
+
 /* store_hopes.c, under the lock: the pod waits, or asks for something else; the node has changed, or is gone. */
 void store_hope_pod(struct store *store, const char *uid);
 void store_hope_groups(struct store *store); /* some have got enough pods, or too few */

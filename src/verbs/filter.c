@@ -69,6 +69,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
 
     arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
                  call->moment.now_ms);
+    store_stop_coming(call->extender->store, args->pod.uid);
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);

@@ -323,6 +323,12 @@ bool status_view_decode(struct json_arena *arena, const cJSON *object,
 /* kubectl's copy of what was applied, environment included. */
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
+/* A pair that was made by hand may lack its value. */
+static int64_t bytes_of(const struct string_pair *pair)
+{
+    return (int64_t)(strlen(pair->key) + (pair->value ? strlen(pair->value) : 0));
+}
+
 /* Without what nobody reads and may be secret; for g_free. Adds up the bytes of that. */
 static struct string_pair *without_secrets(const struct string_pairs *annotations, size_t *ret_n,
                                            int64_t *left_out)
@@ -335,7 +341,7 @@ static struct string_pair *without_secrets(const struct string_pairs *annotation
         if (strcmp(one->key, LAST_APPLIED) != 0)
             kept[(*ret_n)++] = *one;
         else
-            *left_out += (int64_t)(strlen(one->key) + strlen(one->value));
+            *left_out += bytes_of(one);
     }
     return kept;
 }
@@ -428,7 +434,7 @@ static int64_t tell_unlisted(const struct string_pair *kept, size_t n, int64_t l
     int64_t bytes = left_out;
 
     for (size_t i = 0; i < n && bytes < ANNOTATIONS_BYTES_FEW; i++)
-        bytes += (int64_t)(strlen(kept[i].key) + strlen(kept[i].value));
+        bytes += bytes_of(&kept[i]);
     return bytes < ANNOTATIONS_BYTES_FEW ? 0 : left_out;
 }
 

@@ -110,11 +110,6 @@ bool arrival_stamps_agree(const struct arrival_stamp *a, const struct arrival_st
            a->kept == b->kept;
 }
 
-static const char *scheduler_of(const struct pod_view *pod)
-{
-    return pod->scheduler_name && *pod->scheduler_name ? pod->scheduler_name : DEFAULT_SCHEDULER;
-}
-
 /* What it asks for now it may find elsewhere. Its turn, and how long it has been waited for, stay. */
 static void change(struct arrival *arrival, const struct arrivals_pod *pod)
 {
@@ -151,7 +146,7 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     arrival->title = g_strdup_printf("%s/%s", arrival->ns, pod->name ? pod->name : "");
     arrival->created = g_strdup(pod->created);
     arrival->number = arrivals->number++;
-    arrival->scheduler = g_strdup(scheduler_of(pod));
+    arrival->scheduler = g_strdup(scheduler_of_pod(pod));
     arrival->controller = g_strdup(pod->controller);
     arrival->facts = pod_facts_ref(entry->facts);
     arrival->plain = entry->plain;
@@ -169,6 +164,16 @@ void arrivals_note_scheduler(struct arrivals *arrivals, const char *name)
     if (g_hash_table_size(arrivals->schedulers) < ARRIVALS_SCHEDULERS_MAX &&
         !g_hash_table_contains(arrivals->schedulers, name))
         g_hash_table_add(arrivals->schedulers, g_strdup(name));
+}
+
+void arrivals_note_kept(struct arrivals *arrivals)
+{
+    arrivals->n_changes++;
+}
+
+GHashTable *arrivals_schedulers(const struct arrivals *arrivals)
+{
+    return arrivals->schedulers;
 }
 
 void arrivals_copy_common(struct arrivals *arrivals, const struct arrivals *from)

@@ -124,6 +124,11 @@ struct queue_entry {
     bool settled;                    /* looked at since anything last changed that it depends on */
 };
 
+/* More is kept for pods on their way than before (queue/hints.h). */
+void arrivals_note_kept(struct arrivals *arrivals);
+
+/* A set of names: those that have asked. */
+GHashTable *arrivals_schedulers(const struct arrivals *arrivals);
 void arrivals_note_scheduler(struct arrivals *arrivals, const char *name);
 
 /* All that of one moment, of which there may be thousands, taken a few pods at a time (queue/roll.h): of

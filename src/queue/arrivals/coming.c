@@ -15,6 +15,7 @@ struct nominees arrival_look_as(const struct arrivals_query *query, const struct
     own.uid = arrival->uid;
     own.ns = arrival->ns;
     own.controller = arrival->controller;
+    own.scheduler = arrival->scheduler;
     own.group = NULL; /* who comes with others is not waited for */
     own.priority = arrival->priority;
     own.admission.request = arrival->request;
@@ -32,7 +33,7 @@ struct arrival_views arrival_views_of(const struct arrivals_node *node,
 {
     struct arrival_views views = {query, node->as_it_is, node->seen, NULL};
 
-    if (nominations_concern(query->nominees->nominations, node->as_it_is)) {
+    if (nominees_concern(query->nominees, node->as_it_is)) {
         views.others = g_array_new(FALSE, FALSE, sizeof(struct nominees));
         g_array_set_clear_func(views.others, free_nominees);
     }

@@ -14,6 +14,8 @@ struct queue_image {
     uint64_t waits_number;
     struct rejects *rejects;
     uint64_t rejects_number;
+    char *coming;
+    uint64_t coming_number;
     struct gangs_image *gangs;
     uint64_t gangs_number;
     struct idleness *idleness;
@@ -55,6 +57,14 @@ static bool begin_rejects(struct queue_image *image)
     if (image->rejects_number > 0)
         rejects_image_begin(image->rejects, image->store->rejects);
     return image->rejects_number > 0;
+}
+
+static bool begin_coming(struct queue_image *image)
+{
+    image->coming_number = next_number(image);
+    if (image->coming_number > 0)
+        image->coming = store_tell_coming(image->store);
+    return image->coming_number > 0;
 }
 
 /* The place of a group's pod. */
@@ -128,7 +138,8 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_arrivals, begin_waits, begin_rejects, begin_gangs, begin_usage, begin_learned,
+        begin_arrivals, begin_waits, begin_rejects, begin_coming,
+        begin_gangs,    begin_usage, begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -179,6 +190,8 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .waits = take_image->waits});
     observer_tell(observer, &(struct observation){OBSERVED_REJECTS, take_image->rejects_number,
                                                   .rejects = take_image->rejects});
+    observer_tell(observer, &(struct observation){OBSERVED_COMING, take_image->coming_number,
+                                                  .coming = take_image->coming});
     observer_tell(observer, &(struct observation){OBSERVED_GANGS, take_image->gangs_number,
                                                   .gangs = take_image->gangs});
     observer_tell(observer, &(struct observation){OBSERVED_USAGE, take_image->idleness_number,
@@ -189,6 +202,7 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     arrivals_image_free(take_image->arrivals);
     waits_image_free(take_image->waits);
     rejects_free(take_image->rejects);
+    g_free(take_image->coming);
     gangs_image_free(take_image->gangs);
     idleness_unref(take_image->idleness);
     demand_free(take_image->learned);
