@@ -36,7 +36,9 @@ class Catalogue(unittest.TestCase):
             self.assertIn(f"'{path.stem[5:]}'", listed)
 
     def test_e2e_has_what_is_named(self):
-        listed = set(re.findall(r"'([\w-]+)'", (HERE.parent / "e2e/meson.build").read_text()))
+        functions = (re.findall(r"^def scenario_(\w+)", path.read_text(), re.M)
+                     for path in (HERE.parent / "e2e/scenarios").glob("*.py"))
+        listed = {name.replace("_", "-") for names in functions for name in names}
         named = {name for each in classes().values() for name in each.e2e}
         named |= {name for names in SHOWN.values() for name in names.split()}
         self.assertEqual(named - listed, set())
