@@ -33,6 +33,7 @@ static struct lender lenders[LENDERS];
 static struct store *known;
 static struct reclaimer *reclaimer;
 static struct reclaimer_options options;
+static struct denials *denials; /* NULL: pods of all schedulers are placed here */
 static struct moment moment;
 static char *claims;   /* of the Node */
 static GString *asked; /* of evictions: "a0? a0" */
@@ -219,6 +220,7 @@ static void teardown(void)
     reclaimer = NULL;
     store_free(known);
     g_clear_pointer(&claims, g_free);
+    g_clear_pointer(&denials, denials_free);
     g_string_free(asked, TRUE);
 }
 
@@ -229,6 +231,7 @@ static void pass(int seconds)
         reclaimer = reclaimer_new(&(struct reclaimer_args){.store = known,
                                                            .cluster = &cluster,
                                                            .leadership = &leader,
+                                                           .denials = denials,
                                                            .evict = evict,
                                                            .options = options});
     for (int i = 0; i < seconds; i++) {
@@ -443,6 +446,24 @@ START_TEST(nobody_gives_back_before_the_pod_has_waited)
 }
 END_TEST
 
+/* Theirs is another scheduler, or this one's. */
+START_TEST(for_pods_of_other_schedulers_nobody_gives_back)
+{
+    denials = denials_new(_i == 0 ? "another" : "another,default-scheduler", false);
+    pass(20);
+    ck_assert_uint_eq(n_evicted, _i == 0 ? 0 : 3);
+}
+END_TEST
+
+START_TEST(the_most_important_pod_comes_first)
+{
+    options.at_once = 1;
+    pass(5);
+    ck_assert_uint_eq(n_claims(), 1);
+    ck_assert_ptr_nonnull(strstr(claims, "\"for\":\"b0\""));
+}
+END_TEST
+
 /* Of those that a claim names only who ends, or has ended, counts for whoever takes over. */
 START_TEST(whom_nobody_has_evicted_does_not_count)
 {
@@ -555,6 +576,8 @@ int main(void)
     tcase_add_test(tests, what_would_take_too_long_is_not_begun);
     tcase_add_loop_test(tests, an_unknown_outcome_counts, 0, 3);
     tcase_add_test(tests, nobody_gives_back_before_the_pod_has_waited);
+    tcase_add_loop_test(tests, for_pods_of_other_schedulers_nobody_gives_back, 0, 2);
+    tcase_add_test(tests, the_most_important_pod_comes_first);
     tcase_add_test(tests, whom_nobody_has_evicted_does_not_count);
     tcase_add_loop_test(tests, each_eviction_is_of_the_term_in_which_it_looked, 0, 4);
     tcase_add_test(tests, who_serves_no_more_claims_nothing);

@@ -380,6 +380,10 @@ START_TEST(what_serves_most_is_announced_in_time)
 {
     look_ahead((struct string_pairs){0}, NOON - 2 * HOUR, false, NULL);
     ck_assert(!step.writes);
+    look_ahead((struct string_pairs){0}, NOON - HOUR - 1, false, NULL);
+    ck_assert(!step.writes);
+    look_ahead((struct string_pairs){0}, NOON - HOUR, true, &cut);
+    ck_assert_int_eq(step.event, SWITCH_EVENT_ANNOUNCED);
     look_ahead((struct string_pairs){0}, NOON - HOUR / 2, true, &cut);
     ck_assert_int_eq(step.event, SWITCH_EVENT_ANNOUNCED);
     ck_assert_str_eq(step.mark.text, MIG "=all-1g.5gb@" AT);
@@ -387,6 +391,16 @@ START_TEST(what_serves_most_is_announced_in_time)
     ck_assert(!step.writes);
     look_ahead(PAIRS({SWITCH_KEY, MIG "=all-1g.5gb@" AT}), NOON, false, NULL);
     ck_assert_int_eq(step.event, SWITCH_EVENT_BEGUN);
+}
+END_TEST
+
+/* While nobody looked its window has ended: that of the night wants the node as it is. */
+START_TEST(what_another_window_has_made_pointless_is_withdrawn)
+{
+    look_ahead(PAIRS({SWITCH_KEY, MIG "=all-1g.5gb@2026-11-24T12:00:00Z"}), NOON - HOUR, false,
+               NULL);
+    ck_assert_int_eq(step.event, SWITCH_EVENT_WITHDRAWN);
+    ck_assert(step.mark.set && !step.mark.text && !step.state.set && !step.label.set);
 }
 END_TEST
 
@@ -485,6 +499,7 @@ int main(void)
     TCase *advised = tcase_create("advised");
     tcase_add_checked_fixture(advised, begin_calendar, end_calendar);
     tcase_add_test(advised, what_serves_most_is_announced_in_time);
+    tcase_add_test(advised, what_another_window_has_made_pointless_is_withdrawn);
     tcase_add_test(advised, who_knows_nothing_changes_nothing);
     tcase_add_test(advised, a_layout_that_stays_is_kept_for_its_window);
     tcase_add_test(advised, a_window_that_has_begun_is_announced_with_the_same_notice);
