@@ -57,7 +57,7 @@ struct pod_object {
         POD(ARRAY, volumes, "spec.volumes", 0), POD(ARRAY, claims, "spec.resourceClaims", 0),      \
         POD(STRING, view.node_name, "spec.nodeName", 0),                                           \
         POD(STRING, view.scheduler_name, "spec.schedulerName", 0),                                 \
-        POD(INT64, view.priority, "spec.priority", JSON_CLAMP),                                    \
+        POD(INT64, view.priority, "spec.priority", 0),                                             \
         POD(INT64, view.active_deadline_s, "spec.activeDeadlineSeconds", JSON_CLAMP),              \
         POD(INT64, view.grace_s, "spec.terminationGracePeriodSeconds", JSON_CLAMP),                \
         POD(STRING, view.priority_class, "spec.priorityClassName", 0),                             \
