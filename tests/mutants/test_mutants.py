@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 
+import build  # noqa: E402
 import judge  # noqa: E402
-from build import HEADER, copy_tree, list_files  # noqa: E402
 from tables import ROOT, Mistake, Wrong, plant, plant_all, read_table, read_tables  # noqa: E402
 from tap import Tap  # noqa: E402
 
@@ -70,8 +70,7 @@ def check_judges(tap, mistakes):
     if not known.is_file():
         tap.note("not run by meson: which tests there are is not known")
         return
-    build = types.SimpleNamespace(introspect=lambda what: json.loads(known.read_text()))
-    tests = judge.read_tests(build)
+    tests = judge.read_tests(types.SimpleNamespace(introspect=lambda what: json.loads(known.read_text())))
     for table in sorted({one.table for one in mistakes}):
         wrong = []
         for one in mistakes:
@@ -133,7 +132,7 @@ def check_switching(tap, folder):
     (folder / "sample.c").write_text(text)
     program = folder / "sample"
     compiler = os.environ.get("CC", "cc").split()
-    done = subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", "-include", ROOT / HEADER, "-o", program,
+    done = subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", "-include", ROOT / build.HEADER, "-o", program,
                            folder / "sample.c"], capture_output=True, text=True, check=False)
     if not tap.equal((done.returncode, done.stderr), (0, ""), "the sample compiles"):
         return
@@ -150,11 +149,11 @@ def check_switching(tap, folder):
 
 
 def check_verdicts(tap, folder):
-    build = types.SimpleNamespace(out=folder, folder=folder)
+    here = types.SimpleNamespace(out=folder, folder=folder)
 
     def verdict(script, mutant=None, limit=60, tap_output=False):
         test = judge.Test("it", set(), ["sh", "-c", script], {"ITS_OWN": "yes"}, [], 60, tap_output)
-        return judge.run(test, build, mutant, limit=limit)[0]
+        return judge.run(test, here, mutant, limit=limit)[0]
 
     script = 'test "$ITS_OWN" = yes && test "$GPULEDGER_MUTANT" != wrong'
     tap.equal(verdict(script), "passed", "a test that passes")
@@ -167,7 +166,7 @@ def check_verdicts(tap, folder):
     tap.equal(verdict("echo 'Test timeout expired'; exit 1"), "hung", "a test of Check's that hangs")
 
     test = judge.Test("learned", set(), ["sh", "-c", 'echo core-a >>"$GPULEDGER_MUTANTS_REACHED"'], {}, [], 60, False)
-    judge.learn(test, build)
+    judge.learn(test, here)
     tap.equal(test.reached, frozenset({"core-a"}), "which places a test passes is learned")
     tap.equal(judge.limit_of(test), judge.LIMIT_LEAST, "a quick test may take the least limit")
     tap.equal(judge.why("ok 1\nnot ok 2 - cards\n# detail"), "not ok 2 - cards", "the line that says most")
@@ -180,16 +179,19 @@ def check_verdicts(tap, folder):
 
 def check_copy(tap, folder):
     """Only what has changed is written again."""
-    tree = folder / "tree"
+    tree, file = folder / "tree", "src/core/error.c"
+    listed = [name for name in build.list_files() if name.startswith("src/core/")]
+    tap.ok(file in listed, "the tree's files are listed", listed)
+    build.list_files, list_all, copy_tree = lambda: listed, build.list_files, build.copy_tree
     tap.ok(copy_tree(tree, {}), "the first copy brings files")
-    file = "src/core/error.c"
-    times = {name: (tree / name).lstat().st_mtime_ns for name in list_files()}
+    times = {name: (tree / name).lstat().st_mtime_ns for name in listed}
     (tree / "stale.c").write_text("")
     tap.ok(copy_tree(tree, {file: "changed"}), "a file that has gone is noticed")
     tap.ok(not (tree / "stale.c").exists() and (tree / file).read_text() == "changed", "it goes; another is replaced")
     tap.equal([name for name in times if (tree / name).lstat().st_mtime_ns != times[name]], [file],
               "no other file is written")
     tap.ok(not copy_tree(tree, {file: "changed"}), "nothing comes or goes")
+    build.list_files = list_all
 
 
 def main():
