@@ -50,6 +50,17 @@ static const struct explained_reason rows[] = {
      .pod = {"p", .limits = VGPU("12288", "10")},
      .reason = REASON_CARD_TOO_SMALL,
      .why = "card 0: wants 12GiB, the card really has 10GiB in all"},
+    {.node = HAMI(OVERSUBSCRIBED, ",'gpuledger.io/physical-memory':'*=10Gi'"),
+     .pod = {"p", .limits = VGPU("20480", "10")},
+     .reason = REASON_CARD_TOO_SMALL,
+     .why = "card 0: wants 20GiB, the card has 16GiB in all"},
+    /* Several device plugins read the resource; that of the node wants a share of a card. */
+    {.node = HAMI("GPU-a,4,10240,100,Tesla T4,0,true:", ""),
+     .holders = {{"a", .node = "n", .limits = VGPU("2048", "10"),
+                  .annotations = ON_HAMI("GPU-a,NVIDIA,2048,10:;")}},
+     .pod = {"p", .limits = WHOLE("1")},
+     .reason = REASON_INSUFFICIENT_MEMORY,
+     .why = "card 0: wants 10GiB, 8GiB free of 10GiB; held by ml/a (2GiB)"},
     /* --- closed ----------------------------------------------------------------------------- */
     {.node = {"n", .amounts = MONO},
      .objects = {{FEED_CONFIGMAPS,

@@ -275,6 +275,31 @@ START_TEST(new_nodes_take_drained_pods)
 }
 END_TEST
 
+/* A new node that does not take a pod either is none. */
+START_TEST(new_nodes_that_are_too_small_are_not_counted)
+{
+    populate();
+    ck_assert(ask(&(struct question){.drain = {"n", "m"}, .template = TEMPLATE(HALF, "")}, NULL));
+    expect_moves("ml/a n: o: card 0: wants 6GiB, the card has 5GiB in all\nml/b n -> o\n"
+                 "ml/c n -> large (new 1)\nml/d m -> large (new 2)");
+    ck_assert_int_eq(found->made, 2);
+    ck_assert(!fit_is_whole(found));
+}
+END_TEST
+
+/* A pod may be on any card that is not known: it leaves with each. */
+START_TEST(a_pod_of_no_known_card_leaves_each)
+{
+    add_node((struct said_node){"n"});
+    add_node((struct said_node){"m", .amounts = MONO});
+    add_pod((struct said_pod){"lost", .node = "n", .limits = "'" MEM "':'2'",
+                              .annotations = "'ALIYUN_COM_GPU_MEM_IDX':'x',"
+                                             "'ALIYUN_COM_GPU_MEM_ASSIGNED':'true'"});
+    ck_assert(ask(&(struct question){.drain = {"n/1"}}, NULL));
+    expect_moves("ml/lost n -> m");
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_fits_nowhere)
 {
     populate();
@@ -404,6 +429,8 @@ int main(void)
     tcase_add_test(tests, a_pod_is_drained_once);
     tcase_add_test(tests, drained_pods_come_before_new_ones);
     tcase_add_test(tests, new_nodes_take_drained_pods);
+    tcase_add_test(tests, new_nodes_that_are_too_small_are_not_counted);
+    tcase_add_test(tests, a_pod_of_no_known_card_leaves_each);
     tcase_add_test(tests, what_cannot_be_read_fits_nowhere);
     tcase_add_loop_test(tests, what_cannot_be_drained_is_an_error, 0, G_N_ELEMENTS(bad_drains));
     tcase_add_test(tests, a_pod_that_cannot_be_read_is_an_error);

@@ -141,10 +141,10 @@ static const struct explained_reason rows[] = {
             "gpuledger.io/gpu-driver-min needs"},
     {.node = {"n", .labels = "'nvidia.com/cuda.driver.major':'535',"
                              "'nvidia.com/cuda.driver.minor':'104',"
-                             "'nvidia.com/cuda.driver.rev':'05'"},
+                             "'nvidia.com/cuda.driver.rev':'12'"},
      .pod = {"p", .mem = "2", .annotations = "'gpuledger.io/gpu-driver-min':'550.54'"},
      .reason = REASON_TERMS,
-     .why = "has driver 535.104.05, the pod wants 550.54"},
+     .why = "has driver 535.104.12, the pod wants 550.54"},
     {.node = {"n", .labels = "'nvidia.com/cuda.driver.major':'535'"},
      .pod = {"p", .mem = "2", .annotations = "'gpuledger.io/gpu-driver-min':'550'"},
      .reason = REASON_TERMS,

@@ -78,14 +78,17 @@ START_TEST(the_closest_nodes_come_first)
     hold("a", "full", "0", "7");
     add_node((struct said_node){"nearly", .amounts = MONO});
     hold("b", "nearly", "0", "5");
+    add_node(
+        (struct said_node){"slots", .annotations = "'gpuledger.io/slots':'1'", .amounts = MONO});
+    hold("d", "slots", "0", "1");
     add_node((struct said_node){"closed", .spec = "'unschedulable':true"});
     add_node((struct said_node){"closed-full", .spec = "'unschedulable':true", .amounts = MONO});
     hold("c", "closed-full", "0", "7");
     add_node((struct said_node){"free-b"});
     add_node((struct said_node){"free-a"});
     add_pod((struct said_pod){"p", .mem = "6"});
-    static const char *const order[] = {"free-a", "free-b", "closed",      "nearly", "full",
-                                        "broken", "hami",   "closed-full", "cpu"};
+    static const char *const order[] = {"free-a", "free-b", "closed", "nearly",      "full",
+                                        "slots",  "broken", "hami",   "closed-full", "cpu"};
 
     g_autoptr(explanation) explanation = explain("ml/p");
     ck_assert_uint_eq(explanation->n_nodes, G_N_ELEMENTS(order));
@@ -93,14 +96,15 @@ START_TEST(the_closest_nodes_come_first)
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++)
         ck_assert_str_eq(g_array_index(explanation->nodes, struct explained_node, i).name,
                          order[i]);
-    ck_assert_uint_eq(explanation->groups->len, 7);
+    ck_assert_uint_eq(explanation->groups->len, 8);
     expect_group(explanation, 0, REASON_NONE, BARRIER_NONE, 2, "free-a");
     expect_group(explanation, 1, REASON_NONE, BARRIER_CORDONED, 1, "closed");
     expect_group(explanation, 2, REASON_INSUFFICIENT_MEMORY, BARRIER_NONE, 2, "nearly");
-    expect_group(explanation, 3, REASON_CARD_UNHEALTHY, BARRIER_NONE, 1, "broken");
-    expect_group(explanation, 4, REASON_OTHER_DIALECT, BARRIER_NONE, 1, "hami");
-    expect_group(explanation, 5, REASON_INSUFFICIENT_MEMORY, BARRIER_CORDONED, 1, "closed-full");
-    expect_group(explanation, 6, REASON_NOT_GPU_SHARE, BARRIER_NONE, 1, "cpu");
+    expect_group(explanation, 3, REASON_NODE_SLOTS, BARRIER_NONE, 1, "slots");
+    expect_group(explanation, 4, REASON_CARD_UNHEALTHY, BARRIER_NONE, 1, "broken");
+    expect_group(explanation, 5, REASON_OTHER_DIALECT, BARRIER_NONE, 1, "hami");
+    expect_group(explanation, 6, REASON_INSUFFICIENT_MEMORY, BARRIER_CORDONED, 1, "closed-full");
+    expect_group(explanation, 7, REASON_NOT_GPU_SHARE, BARRIER_NONE, 1, "cpu");
     ck_assert_int_eq(explained(explanation, "nearly")->lack, INT64_C(1) << 30);
     ck_assert_int_eq(explained(explanation, "full")->lack, INT64_C(3) << 30);
 }

@@ -12,6 +12,8 @@
     "{'metadata':{'name':'b','namespace':'ml','uid':'b'},'spec':{'selector':{'matchLabels':"       \
     "{" selector "}}},'status':{'disruptionsAllowed':" allowed "}}"
 
+#define PARTICULAR "'resources':{'requests':{'cpu':'1'}},"
+
 /* As a line: "n: ml/a 1, ml/b 2; 1 violation", or "why not". */
 static void expect_preview(const struct explanation *explanation, const char *expected)
 {
@@ -92,6 +94,20 @@ static const struct row {
      .budget = BUDGET("'app':'web'", "0"),
      .pod = {"p", .mem = "8", .priority = 9},
      .preview = "n: ml/a 1; 1"},
+    /* Of a pod that takes more than its containers say, kube-scheduler's own choice stays: it lets those
+     * back first that a budget guards, and then the more important ones. */
+    {{{"n", .amounts = MONO}},
+     {{"a", .node = "n", .card = "0", .mem = "5", .priority = 1, .labels = "'app':'web'"},
+      {"b", .node = "n", .card = "0", .mem = "5", .priority = 3}},
+     .budget = BUDGET("'app':'web'", "0"),
+     .pod = {"p", .mem = "5", .priority = 9, .spec = PARTICULAR},
+     .preview = "n: ml/b 3"},
+    {{{"n", .amounts = MONO}},
+     {{"a", .node = "n", .card = "0", .mem = "5", .priority = 1, .labels = "'app':'web'"},
+      {"b", .node = "n", .card = "0", .mem = "5", .priority = 3, .labels = "'app':'web'"}},
+     .budget = BUDGET("'app':'web'", "1"),
+     .pod = {"p", .mem = "5", .priority = 9, .spec = PARTICULAR},
+     .preview = "n: ml/b 3"},
     /* --- why none ------------------------------------------------------------------------------- */
     {{{"n", .amounts = MONO}},
      {{"a", .node = "n", .card = "0", .mem = "10", .priority = 9}},

@@ -88,7 +88,8 @@ static const struct {
      {{"a0", "a", .node = "closed", .card = "0", .mem = "8",
        .meta = "'deletionTimestamp':'2026-01-02T00:00:00Z',"}},
      {"p", "a", .mem = "5"},
-     "wait until a/a0 on closed has ended, which is going already: it counts in the quota -> n\n"
+     "turn: wait until a/a0 on closed has ended, which is going already: it counts in the quota -> "
+     "n\n"
      "give namespace a a max of 1.3 gpuledger.io/gpus instead of 1 -> n\n"},
     /* b needs what it has lent: a larger min of a would be enough. */
     {{ALONE("a", "'min':" GPUS("1")), ALONE("b", "'min':" GPUS("1"))},
@@ -118,7 +119,9 @@ START_TEST(a_quota_is_raised_or_a_pod_of_it_ends)
     for (guint i = 0; i < single->len; i++) {
         const struct remedy *remedy = &g_array_index(single, struct remedy, i);
         if (remedy->kind != REMEDY_LESS)
-            g_string_append_printf(text, "%s -> %s\n", remedy->text, remedy->node);
+            g_string_append_printf(text, "%s%s -> %s\n",
+                                   remedy->kind == REMEDY_TURN ? "turn: " : "", remedy->text,
+                                   remedy->node);
     }
     expect_text(text->str, rows[_i].remedies);
 }

@@ -16,6 +16,11 @@
     "'}},'spec':{" MIN_OF(n) "," MAX_OF("9") "}}"
 #define ON(of_ns, called, on) {called, of_ns, .node = "n", .card = on, .mem = "10"}
 
+#define VGPU(memory) "'nvidia.com/gpu':'1','nvidia.com/gpumem':'" memory "'"
+#define ON_HAMI(node, devices)                                                                     \
+    "'hami.io/vgpu-node':'" node "','hami.io/bind-phase':'success',"                               \
+    "'hami.io/vgpu-devices-allocated':'" devices "'"
+
 static void begin_reclaim(void)
 {
     begin_with((struct store_options){
@@ -132,6 +137,38 @@ static const struct row rows[] = {
      .pod = {"p", "a", .mem = "10"},
      .answer = RECLAIM_FOUND,
      .ends = "b/b0 on n"},
+    /* A pod that ends elsewhere still counts for its namespace. */
+    {{{"n"}, {"m", .spec = "'unschedulable':true", .amounts = MONO}},
+     {QUOTA("a", MIN_OF("0")), QUOTA("b", MIN_OF("1"))},
+     .holders = {ON("a", "a0", "0"),
+                 ON("a", "a1", "1"),
+                 {"b0", "b", .node = "m", .card = "0", .mem = "10",
+                  .meta = "'deletionTimestamp':'2026-01-02T00:00:00Z',"}},
+     .pod = {"p", "b", .mem = "10"},
+     .answer = RECLAIM_ABOVE_MIN},
+    /* What only its team is sure of, others give back, and not the team. */
+    {{{"n"}},
+     {BRANCH("x", "", "true", "2", "[]"), BRANCH("x1", "x", "false", "0", "[\\\"a\\\"]"),
+      BRANCH("x2", "x", "false", "0", "[\\\"b\\\"]"), BRANCH("y", "", "false", "0", "[\\\"c\\\"]")},
+     .holders = {{"b0", "b", .node = "n", .card = "0", .mem = "10", .priority = 1},
+                 {"c0", "c", .node = "n", .card = "1", .mem = "10", .priority = 5}},
+     .pod = {"p", "a", .mem = "10"},
+     .answer = RECLAIM_FOUND,
+     .ends = "c/c0 on n"},
+    /* Half of the large card would be more than the min. */
+    {{{"big", .annotations = "'" REGISTER "':'GPU-a,4,20480,100,T4,0,true:'",
+       .amounts = "'nvidia.com/gpu':'4'"},
+      {"small", .annotations = "'" REGISTER "':'GPU-b,4,10240,100,T4,0,true:'",
+       .amounts = "'nvidia.com/gpu':'4'"}},
+     {QUOTA("a", "'min':{'gpuledger.io/gpu-memory':'0'}"),
+      QUOTA("b", "'min':{'gpuledger.io/gpu-memory':'6Gi'}")},
+     .holders = {{"a0", "a", .node = "big", .priority = 1, .limits = VGPU("20480"),
+                  .annotations = ON_HAMI("big", "GPU-a,NVIDIA,20480,0:;")},
+                 {"a1", "a", .node = "small", .priority = 5, .limits = VGPU("10240"),
+                  .annotations = ON_HAMI("small", "GPU-b,NVIDIA,10240,0:;")}},
+     .pod = {"p", "b", .limits = "'nvidia.com/gpu':'1','nvidia.com/gpumem-percentage':'50'"},
+     .answer = RECLAIM_FOUND,
+     .ends = "a/a1 on small"},
 };
 
 static void populate(const struct row *row)
@@ -344,6 +381,43 @@ START_TEST(claims_have_their_room)
 }
 END_TEST
 
+/* It counts even where its room cannot be seen any more. */
+START_TEST(a_claim_without_room_counts)
+{
+    begin_reclaim();
+    feed(FEED_ELASTIC_QUOTAS, false, "%s", QUOTA("a", MIN_OF("0")));
+    feed(FEED_ELASTIC_QUOTAS, false, "%s", QUOTA("b", MIN_OF("1")));
+    add_node((struct said_node){"n"});
+    add_pod((struct said_pod)ON("a", "a0", "0"));
+    add_pod((struct said_pod)ON("a", "a1", "1"));
+    add_waiting(2);
+    add_claim("b/p0", "");
+    g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
+    g_autoptr(reclaim_plan) plan = make_plan(ground, 1, 1);
+    expect_plan(plan, RECLAIM_ABOVE_MIN, "", "");
+}
+END_TEST
+
+/* In a tree both count in one account above theirs. */
+START_TEST(a_plan_that_is_given_up_leaves_nothing)
+{
+    begin_reclaim();
+    feed(FEED_ELASTIC_QUOTAS, false, "%s", BRANCH("x", "", "true", "3", "[]"));
+    feed(FEED_ELASTIC_QUOTAS, false, "%s", BRANCH("x1", "x", "false", "0", "[\\\"a\\\"]"));
+    feed(FEED_ELASTIC_QUOTAS, false, "%s", BRANCH("x2", "x", "false", "2", "[\\\"b\\\"]"));
+    add_node((struct said_node){"n"});
+    add_pod((struct said_pod)ON("a", "a0", "0"));
+    add_pod((struct said_pod)ON("a", "a1", "1"));
+    add_waiting(2);
+    g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
+    for (int i = 0; i < 3; i++) {
+        g_autoptr(reclaim_plan) plan = make_plan(ground, 0, 2);
+        expect_plan(plan, RECLAIM_FOUND, "a/a0 on n, a/a1 on n", "n/0, n/1");
+        reclaim_plan_undo(ground);
+    }
+}
+END_TEST
+
 /* --- what still holds ------------------------------------------------------------------------------ */
 
 static bool may_end(const char *uid, const char *going)
@@ -513,6 +587,8 @@ int main(void)
     tcase_add_test(tests, a_pod_that_cannot_be_evicted_stays);
     tcase_add_test(tests, a_pod_that_does_not_wait_is_none);
     tcase_add_test(tests, claims_have_their_room);
+    tcase_add_test(tests, a_claim_without_room_counts);
+    tcase_add_test(tests, a_plan_that_is_given_up_leaves_nothing);
     tcase_add_loop_test(tests, a_claim_is_looked_at_again, 0, G_N_ELEMENTS(stills));
     tcase_add_test(tests, a_pod_within_its_min_is_sure);
     tcase_add_test(tests, people_read_who_gives_back);

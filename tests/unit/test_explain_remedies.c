@@ -5,7 +5,7 @@
 #include "explained_reason.h"
 
 #define NODES 4
-#define HOLDERS 5
+#define HOLDERS 7
 #define HOST "'cpu':'8','memory':'64Gi','pods':'110'"
 
 /* A cluster, a pod "p" that is refused in it, and each remedy as "text -> node", the smallest first; with a
@@ -90,7 +90,24 @@ static const struct row {
     {.nodes = {{"n"}},
      .pod = {"p", .mem = "5", .annotations = "'gpuledger.io/gpu-models':'A100','other':'x'"},
      .remedies = {"take away the annotation gpuledger.io/gpu-models: A100 -> n"}},
+    /* It is a little too much, and not in another unit. */
+    {.nodes = {{"n", .amounts = "'" MEM "':'600','aliyun.com/gpu-count':'1'"}},
+     .pod = {"p", .mem = "1024"},
+     .remedies = {"ask for 600 " MEM " instead of 1024 in container main -> n"}},
+    /* No number of GiB is as much. */
+    {.nodes = {{"n"}}, .pod = {"p", .limits = "'nvidia.com/gpu':'1','nvidia.com/gpumem':'1500'"}},
     /* --- other pods ----------------------------------------------------------------------------- */
+    /* Not all that end on the way to enough room. */
+    {.nodes = {{"n"}},
+     .holders = {{"a1", .node = "n", .card = "0", .mem = "1"},
+                 {"a2", .node = "n", .card = "0", .mem = "3"},
+                 {"a3", .node = "n", .card = "0", .mem = "3"},
+                 {"a4", .node = "n", .card = "0", .mem = "3"},
+                 {"b1", .node = "n", .card = "1", .mem = "2"},
+                 {"b2", .node = "n", .card = "1", .mem = "4"},
+                 {"b3", .node = "n", .card = "1", .mem = "4"}},
+     .pod = {"p", .mem = "6"},
+     .remedies = {"end ml/a2, ml/a3 -> n"}},
     {.nodes = {{"n", .amounts = MONO}},
      .holders = {{"a", .node = "n", .card = "0", .mem = "2"},
                  {"b", .node = "n", .card = "0", .mem = "4"}},
