@@ -40,6 +40,7 @@ OWN = (b"/registry/masterleases/", b"/registry/leases/kube-system/apiserver-")
 LATE = b"/registry/configmaps/kube-system/extension-apiserver-authentication"
 SETTLED_S = 0.5
 TXN_OPERATIONS = 100  # etcd takes 128
+RESTORE_TRIES = 100
 STOP_S = 60
 
 
@@ -83,14 +84,22 @@ class Etcd:
         return found
 
     def restore(self, wanted):
-        """Makes it what `wanted` says; whether it is so then."""
-        found = self.read()
-        changes = [{"requestDeleteRange": {"key": key}} for key in found.keys() - wanted.keys()]
-        changes += [{"requestPut": {"key": key, "value": value}}
-                    for key, value in wanted.items() if found.get(key) != value]
-        for first in range(0, len(changes), TXN_OPERATIONS):
-            self._client.request("POST", "/v3/kv/txn", {"success": changes[first:first + TXN_OPERATIONS]})
-        return not changes or self.read() == wanted
+        """Makes it what `wanted` says; whether it stays so. kube-apiserver may not have seen it at once, and make
+        an object anew, such as the APIService of a CRD that is gone."""
+        quiet_since = time.monotonic()
+        for _ in range(RESTORE_TRIES):
+            found = self.read()
+            changes = [{"requestDeleteRange": {"key": key}} for key in found.keys() - wanted.keys()]
+            changes += [{"requestPut": {"key": key, "value": value}}
+                        for key, value in wanted.items() if found.get(key) != value]
+            for first in range(0, len(changes), TXN_OPERATIONS):
+                self._client.request("POST", "/v3/kv/txn", {"success": changes[first:first + TXN_OPERATIONS]})
+            if changes:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > SETTLED_S:
+                return True
+            time.sleep(0.1)
+        return False
 
 
 def _text(key):
