@@ -106,8 +106,8 @@ static const struct reason_info table[REASON_N] = {
                             "The pod's class is for pods of a group, and the pod names none",
                             false},
     [REASON_ANNOTATIONS] =
-        {"annotations",
-         "The pod's annotations leave too little of 256 KiB for what a GPU needs there", false},
+        {"annotations", "The pod's annotations leave too little room for what a GPU needs there",
+         false},
     [REASON_QUOTA] = {"quota",
                       "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota",
                       false},

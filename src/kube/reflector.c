@@ -73,7 +73,7 @@ struct reflector {
     int64_t failed_ms; /* when the last failure was; 0: never */
 
     /* Of the watch under way: */
-    bool heard; /* anything, be it a bookmark */
+    bool heard;        /* anything, be it a bookmark */
     bool told_objects; /* one that is no ERROR */
     uint64_t n_events;
     long refusal; /* the code of its ERROR event; 0: none */

@@ -47,7 +47,7 @@ struct reflected {
     /* An item of the list is no JSON, so that nobody knows what the list does not name; or NULL. */
     void (*spare)(void *data);
     bool (*forget)(void *data, struct json_arena *arena, const cJSON *object, GError **error);
-    void (*trouble)(void *data, const char *why); /* why it cannot be read; NULL: it is */
+    void (*trouble)(void *data, const char *why);   /* why it cannot be read; NULL: it is */
     void (*unwatched)(void *data, const char *why); /* no watch lives; NULL: one does. Or NULL */
     void *data;
     void (*release)(void *data); /* at the end, or when it cannot start; or NULL */
