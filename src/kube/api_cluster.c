@@ -353,7 +353,6 @@ static enum outcome api_list(struct cluster *cluster, enum feed feed, struct sto
     struct listing listing = {feed, store, arena};
     struct api_list_call call = {
         .path = path,
-        .field_selector = feeds[feed].field_selector,
         .page = API_LIST_PAGE,
         .idle_ms = LIST_IDLE_MS,
         .emit = apply_item,

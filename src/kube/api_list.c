@@ -151,8 +151,6 @@ static void ask(struct listing *listing, const char *more)
     page->framer = framer_new(FRAMER_LIST, 0, on_item, page);
     framer_skip(page->framer, API_LIST_UNREAD);
     g_ptr_array_add(listing->pages, page);
-    if (call->field_selector)
-        api_url_add(url, "fieldSelector", call->field_selector);
     if (call->page > 0)
         api_url_add_number(url, "limit", call->page);
     if (more)

@@ -14,7 +14,6 @@
 
 struct api_list_call {
     const char *path;           /* without query, escaped */
-    const char *field_selector; /* or NULL */
     int64_t page;               /* objects in one reply; 0: all of them */
     int64_t idle_ms;            /* as in struct api_stream_call */
     framer_emit emit;

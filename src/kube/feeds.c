@@ -227,25 +227,24 @@ static bool forget_native_pod_group(struct store *store, struct json_arena *aren
 
 #define CORE "/api/v1"
 
-/* A pod that succeeds stops matching the selector, which the watch reports as DELETED, with what it was
- * before: so those that fail are shown, since kubelet may have rejected them. The roles that people have installed for other extenders do not all grant ConfigMaps. */
+/* Pods that have ended are shown, too: kubelet may have rejected them, and some plugins hand out what they
+ * were promised all the same (docs/design/promises.md). The roles that people have installed for other extenders do not all grant ConfigMaps. */
 const struct feed_row feeds[FEED_N] = {
-    [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, NULL, forget_node},
-    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL, false, apply_pod, keep_pod,
-                   forget_pod},
-    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap, NULL,
+    [FEED_NODES] = {"nodes", "Node", CORE, NULL, false, apply_node, NULL, forget_node},
+    [FEED_PODS] = {"pods", "Pod", CORE, NULL, false, apply_pod, keep_pod, forget_pod},
+    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", CORE, NULL, true, apply_configmap, NULL,
                          forget_configmap},
-    [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", NULL, "/apis/policy/v1",
+    [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", "/apis/policy/v1",
                       "/apis/policy/v1beta1", true, apply_budget, NULL, forget_budget},
-    [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", NULL, CORE, NULL, true,
+    [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", CORE, NULL, true,
                               apply_resource_quota, NULL, forget_resource_quota},
-    [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota", NULL,
+    [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota",
                              "/apis/scheduling.x-k8s.io/v1alpha1",
                              "/apis/scheduling.sigs.k8s.io/v1alpha1", true, apply_elastic_quota,
                              NULL, forget_elastic_quota},
-    [FEED_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.x-k8s.io/v1alpha1", NULL,
+    [FEED_POD_GROUPS] = {"podgroups", "PodGroup", "/apis/scheduling.x-k8s.io/v1alpha1", NULL,
                          true, apply_pod_group, NULL, forget_pod_group},
-    [FEED_NATIVE_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.k8s.io/v1beta1",
+    [FEED_NATIVE_POD_GROUPS] = {"podgroups", "PodGroup", "/apis/scheduling.k8s.io/v1beta1",
                                 "/apis/scheduling.k8s.io/v1alpha2", true, apply_native_pod_group,
                                 NULL, forget_native_pod_group},
 };
@@ -361,7 +360,6 @@ struct reflector *reflector_start(struct api_client *client, struct store *store
         .kind = row->kind,
         .path = path,
         .older_path = older_path,
-        .field_selector = row->field_selector,
         .cell = feed,
         .optional = row->optional,
         .begin = begin_store,

@@ -10,7 +10,6 @@
 struct feed_row {
     const char *resource;       /* plural, as in paths and permissions: "pods" */
     const char *kind;           /* "Pod" */
-    const char *field_selector; /* or NULL */
     const char *api;            /* "/api/v1" */
     const char *older_api;      /* where servers that do not have it there do; or NULL */
     bool optional; /* without permission to read it everything else works: there is none, then */

@@ -271,7 +271,6 @@ static enum step list(struct reflector *reflector)
     const uint64_t wanted = atomic_load(&reflector->wanted);
     const struct api_list_call call = {
         .path = reflector->path,
-        .field_selector = reflector->told.field_selector,
         .page = reflector->unpaged ? 0 : reflector->options.page,
         .idle_ms = list_is_wanted(reflector) ? MIN(reflector->options.idle_ms, WANTED_IDLE_MAX_MS)
                                              : reflector->options.idle_ms,
@@ -388,8 +387,6 @@ static enum step watch(struct reflector *reflector)
     g_autoptr(GString) url = g_string_new(reflector->path);
     const int64_t began_ms = clock_ms();
 
-    if (reflector->told.field_selector)
-        api_url_add(url, "fieldSelector", reflector->told.field_selector);
     api_url_add_number(url, "watch", 1);
     api_url_add(url, "resourceVersion", reflector->version);
     api_url_add(url, "allowWatchBookmarks", "true");

@@ -33,7 +33,6 @@ struct reflected {
     const char *kind;       /* "Pod" */
     const char *path;       /* where the API server has it; copied. NULL: nothing is to be read */
     const char *older_path; /* where an older one does, or NULL; copied */
-    const char *field_selector; /* or NULL */
     const char *ns;             /* that it is confined to, or NULL */
     unsigned cell;              /* under which it is counted: enum feed, or one of enum watched */
     bool

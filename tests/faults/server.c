@@ -154,10 +154,9 @@ static char *configmap_json(int node)
 
 static bool is_seen(const struct pod *pod)
 {
-    return pod->exists && pod->phase != SUCCEEDED;
+    return pod->exists;
 }
 
-/* As a watcher is told whose selector leaves out what has succeeded. */
 void server_touch_pod(struct pod *pod, bool was_seen)
 {
     pod->version = ++server.version;

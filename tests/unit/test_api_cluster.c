@@ -58,8 +58,7 @@ START_TEST(a_list_is_read_page_by_page)
 
     script(&(struct fake_reply){.match = "limit=1000&continue=next%2F1 ",
                                 .chunks = {LIST("", POD("b", "1"))}});
-    script(&(struct fake_reply){.match = "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded"
-                                         "&limit=1000 ",
+    script(&(struct fake_reply){.match = "/api/v1/pods?limit=1000 ",
                                 .chunks = {LIST("next/1", POD("a", "0"))}});
     ck_assert_msg(list(FEED_PODS, &error) == OUTCOME_OK, "%s", error ? error->message : "");
     ck_assert_uint_eq(pods(), 2);
@@ -191,7 +190,7 @@ START_TEST(an_expired_page_is_read_again_as_a_whole)
                                 .status = 410,
                                 .chunks = {GONE_STATUS}});
     script(&(struct fake_reply){.match = "limit=1000 ", .chunks = {LIST("next", POD("a", "0"))}});
-    script(&(struct fake_reply){.match = "Succeeded ", .chunks = {LIST("", POD("b", "0"))}});
+    script(&(struct fake_reply){.match = "/api/v1/pods ", .chunks = {LIST("", POD("b", "0"))}});
     ck_assert_int_eq(list(FEED_PODS, NULL), OUTCOME_OK);
     ck_assert_uint_eq(pods(), 1); /* what the first page said does not count */
     ck_assert_ptr_nonnull(ledger_get(store_lock(filled), "uid-b"));
