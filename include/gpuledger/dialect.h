@@ -116,6 +116,13 @@ void profile_words_add(struct profile_words *words, enum word_place place, const
 void profile_words_amount(struct profile_words *words, const char *key, int64_t amount);
 void profile_words_clear(struct profile_words *words);
 
+/* What a pod's object promises: the node side would give it to whichever pod kubelet asks for. */
+struct device_promise {
+    const char *node;     /* whose node side; borrowed from the view */
+    int64_t match_amount; /* only a pod of this size would be given it; 0: any */
+    int64_t time;         /* the least is given first, in the dialect's unit; 0 if unknown */
+};
+
 /* What pods that the node side has not matched yet mean for the next one. */
 struct in_flight {
     bool restricted;      /* some unmatched pod cannot be told apart from the new one */
@@ -250,6 +257,17 @@ struct dialect {
     /* It is one pod at a time, whatever the sizes. */
     bool one_in_flight;
 
+    /* Whether the node side may still hand out what the pod promises (docs/design/promises.md), in whatever
+     * phase it is, bound or not. NULL: it goes by no promise of another pod. */
+    bool (*read_promise)(const struct pod_view *view, struct device_promise *ret_promise);
+    /* That may be so of pods that have started: then another's was handed out to them. */
+    bool any_phase;
+    /* The annotations that make it forget that promise. NULL: it ends by itself. */
+    void (*write_revoked)(struct annotations *annotations);
+    /* Whether write_annotations makes the node side prefer the new pod to a promise of that time on the
+     * node. NULL: never. */
+    bool (*outranks)(const struct node *node, int64_t time);
+
     /* The annotations that make the node side hand out the cards of `allocation`. */
     void (*write_annotations)(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations);
@@ -305,6 +323,11 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
  * other cards. */
 struct allocation *dialect_continue(const struct allocation *known, struct allocation *take_fresh,
                                     bool *ret_edited);
+
+/* Whether the dialect's promise in the pod stands, and whether kubelet will ask for it: the pod is bound to
+ * that node, was not started, and asks in that dialect. */
+bool dialect_read_promise(const struct dialect *dialect, const struct pod_view *view,
+                          struct device_promise *ret_promise, bool *ret_awaited);
 
 /* The node's cards and pools by all dialects that claim it; false: none does (or the word of the
  * first is unusable, then with an error). Where several do, they must agree on the number of cards;

@@ -199,10 +199,11 @@ enum distrust {
     DISTRUST_LOST,      /* the card is missing beside what was written together with it */
     DISTRUST_MALFORMED, /* the card cannot be read */
     DISTRUST_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
-    DISTRUST_UNREAD,    /* what the pod asks for cannot be read, or not served: it counts as the most that
+    DISTRUST_UNREAD, /* what the pod asks for cannot be read, or not served: it counts as the most that
                       * it may be */
-    DISTRUST_WAITED,    /* its node side has not taken it for longer than anybody may wait */
-    DISTRUST_UNSEALED,  /* whoever may patch the pod may have written them: it counts on every card */
+    DISTRUST_WAITED, /* its node side has not taken it for longer than anybody may wait */
+    DISTRUST_MISTAKEN, /* the node side gave it what another pod was promised: it counts on every card */
+    DISTRUST_UNSEALED, /* whoever may patch the pod may have written them: it counts on every card */
     DISTRUST_N
 };
 
@@ -253,6 +254,7 @@ struct allocation {
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
     bool heeded;             /* the node side may still go by what its annotations say */
+    bool awaited; /* its promise stands, and kubelet will ask for it (struct device_promise) */
     bool open;               /* the node side chooses the card, and has yet to write which */
     bool alternative;        /* others read the same resources of the pod: the node decides */
     struct host host;        /* of the pod as a whole */
@@ -277,6 +279,12 @@ struct allocation {
 struct departed {
     const struct dialect *dialect;
     int64_t match_amount, assume_time_ns; /* as in struct allocation */
+};
+
+/* Stray promises (docs/design/promises.md) that the node side may give to pods of one size. */
+struct promised {
+    const struct dialect *dialect;
+    int64_t match_amount, time; /* as in struct device_promise; the least time */
 };
 
 /* Without another report for so long, ten times what is usual, a node side counts as silent. */
@@ -311,6 +319,7 @@ struct node {
     int32_t
         slots_ahead; /* likewise: all that changes then is that a card takes so many holders; 0: more */
     GArray *departed;             /* struct departed, or NULL */
+    GArray *promised;             /* struct promised, or NULL */
     struct sketch sketch, absent; /* as in struct topology */
 
     struct heartbeat heartbeat; /* likewise */
@@ -392,6 +401,9 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
 
 /* Says exactly who has departed from the node; NULL or empty for nobody. */
 void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
+                         size_t n);
+/* Says exactly which stray promises the node has, if the ledger knows it; NULL or empty for none. */
+void ledger_set_promised(struct ledger *ledger, const char *name, const struct promised *promised,
                          size_t n);
 
 /* --- allocations ---------------------------------------------------------------------------- */

@@ -80,6 +80,7 @@
 #pragma redefine_extname ledger_remove_node gpuledger_ledger_remove_node
 #pragma redefine_extname ledger_reserve gpuledger_ledger_reserve
 #pragma redefine_extname ledger_set_departed gpuledger_ledger_set_departed
+#pragma redefine_extname ledger_set_promised gpuledger_ledger_set_promised
 #pragma redefine_extname ledger_set_state gpuledger_ledger_set_state
 #pragma redefine_extname ledger_set_topology gpuledger_ledger_set_topology
 #pragma redefine_extname ledger_set_unhealthy gpuledger_ledger_set_unhealthy

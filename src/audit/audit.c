@@ -35,6 +35,15 @@ static const struct audit_cause_info causes[AUDIT_N] = {
          "it was bound while nobody watched, and its seal is missing, not valid or older "
          "than its card: it counts on every card",
          "find out who bound it or took its seal away, then " DELETE_POD, true, POD_EVENT_NO_CARD},
+    [AUDIT_MISTAKEN] = {"mistaken",
+                        "it runs on what another pod was promised, on a card that is not known: it "
+                        "counts on every "
+                        "card",
+                        DELETE_POD, true, POD_EVENT_NO_CARD},
+    [AUDIT_PROMISE] =
+        {"promise_stands",
+         "its device plugin may give another pod what it was promised, so such pods are refused",
+         "let gpuledger patch pods, so that it revokes the promise, or delete the pod", true, -1},
     [AUDIT_CARD_GONE] = {"card_gone", "its card does not exist on the node any more",
                          "see what has happened to the node's cards, then " DELETE_POD, true,
                          POD_EVENT_CARD_GONE},

@@ -40,15 +40,17 @@ static void find(const struct look *look, enum audit_cause cause, const struct a
 static void look_at_annotations(const struct look *look, const struct allocation *pod)
 {
     static const enum audit_cause causes[DISTRUST_N] = {
-        [DISTRUST_NONE] = AUDIT_NONE,           [DISTRUST_UNMARKED] = AUDIT_FOREIGN,
-        [DISTRUST_LOST] = AUDIT_LOST,           [DISTRUST_MALFORMED] = AUDIT_MALFORMED,
-        [DISTRUST_EDITED] = AUDIT_EDITED,       [DISTRUST_UNREAD] = AUDIT_UNREAD,
-        [DISTRUST_WAITED] = AUDIT_UNASSIGNED,   [DISTRUST_UNSEALED] = AUDIT_UNSEALED,
+        [DISTRUST_NONE] = AUDIT_NONE,         [DISTRUST_UNMARKED] = AUDIT_FOREIGN,
+        [DISTRUST_LOST] = AUDIT_LOST,         [DISTRUST_MALFORMED] = AUDIT_MALFORMED,
+        [DISTRUST_EDITED] = AUDIT_EDITED,     [DISTRUST_UNREAD] = AUDIT_UNREAD,
+        [DISTRUST_WAITED] = AUDIT_UNASSIGNED, [DISTRUST_UNSEALED] = AUDIT_UNSEALED,
+        [DISTRUST_MISTAKEN] = AUDIT_MISTAKEN,
     };
     static const char *const counted[] = {"counted on every card", "counted on its only card"};
     const char *named = store_named_cards(look->store, pod->uid);
     /* Of whom it is not known where it was bound, nothing was edited. */
-    const bool edited = named && pod->distrust != DISTRUST_UNSEALED;
+    const bool edited =
+        named && pod->distrust != DISTRUST_UNSEALED && pod->distrust != DISTRUST_MISTAKEN;
     enum audit_cause cause = edited ? AUDIT_EDITED : causes[pod->distrust];
     bool unplaced = false, placed = false;
     uint32_t n;
@@ -271,6 +273,27 @@ static void find_pause(const struct rejects_pause *pause, void *data)
                      });
 }
 
+/* --- promises that nobody asks for ------------------------------------------------------------ */
+
+static bool find_promise(const struct stray *stray, void *data)
+{
+    const struct look *look = data;
+    struct allocation *pod = allocation_new(stray->uid, stray->ns, stray->name, 0);
+
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = AUDIT_PROMISE,
+                         .pod = pod,
+                         .node = stray->node,
+                         .take_cluster = g_strdup_printf("promised GPUs of %s on the node",
+                                                         stray->dialect->title),
+                         .take_ledger = g_strdup(stray->revocable ? "to be revoked"
+                                                                  : "its scheduler may bind it"),
+                     });
+    allocation_free(pod);
+    return true;
+}
+
 /* --- groups that are half ------------------------------------------------------------------- */
 
 struct half_look {
@@ -340,6 +363,7 @@ static void look_at_node(const struct look *from, struct store *store, const cha
     for (int32_t i = 0; node && i < node->n_cards; i++)
         look_at_fullness(&look, &node->cards[i]);
     rejects_each(store_rejects(store), name, find_pause, &look);
+    strays_each(store_strays(store), name, find_promise, &look);
     store_unlock(store);
 }
 

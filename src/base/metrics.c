@@ -60,6 +60,7 @@ static const char *const audit_result_names[AUDIT_RESULT_N] = {
 };
 
 static const char *const seal_result_names[SEAL_RESULT_N] = {"written", "failed"};
+static const char *const revoke_result_names[REVOKE_RESULT_N] = {"revoked", "failed"};
 static const char *const wake_result_names[WAKE_RESULT_N] = {"woken", "failed"};
 static const char *const pod_event_result_names[POD_EVENT_RESULT_N] = {
     [POD_EVENT_RESULT_WRITTEN] = "written",       [POD_EVENT_RESULT_MERGED] = "merged",
@@ -202,6 +203,10 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_SEALS] = {"gpuledger_seals_written_total",
                        "Seals that were written, or not, on pods that were bound already.",
                        "result", CELLS(seal_result_names)},
+    [COUNTER_REVOKES] = {"gpuledger_promises_revoked_total",
+                         "Promises revoked, or not, that a device plugin might have given to other "
+                         "pods.",
+                         "result", CELLS(revoke_result_names)},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",
                        "Refused pods woken, or not, because room had appeared for them.", "result",
                        CELLS(wake_result_names)},

@@ -28,6 +28,7 @@ enum counter {
     COUNTER_REJECTED,       /* by enum rejection_kind */
     COUNTER_UNPLACED,       /* pods that hold memory on no known card, as they were seen */
     COUNTER_SEALS,          /* by enum seal_result */
+    COUNTER_REVOKES,        /* by enum revoke_result */
     COUNTER_WAKES,          /* by enum wake_result */
     COUNTER_HTTP_RESPONSES, /* by first digit of the status code */
     COUNTER_LEASE_CHANGES,  /* by enum lease_change */
@@ -133,6 +134,8 @@ enum seal_result {
 };
 
 /* What became of a try to wake a pod for which room had appeared. */
+enum revoke_result { REVOKE_RESULT_REVOKED, REVOKE_RESULT_FAILED, REVOKE_RESULT_N };
+
 enum wake_result {
     WAKE_RESULT_WOKEN,
     WAKE_RESULT_FAILED, /* the API server did not take it, or does not let us */

@@ -99,6 +99,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->waited_out = take_allocation->waited_out;
         ledger_count_state(ledger, known, 1);
         known->heeded = take_allocation->heeded;
+        known->awaited = take_allocation->awaited;
         struct pod_facts *facts = known->facts;
         known->facts = take_allocation->facts;
         take_allocation->facts = facts;

@@ -73,6 +73,7 @@ void node_clear(struct node *node)
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
     g_clear_pointer(&node->departed, g_array_unref);
+    g_clear_pointer(&node->promised, g_array_unref);
     node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
 }
@@ -235,6 +236,7 @@ static void become(struct node *node, const struct node *from)
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
     g_clear_pointer(&node->departed, g_array_unref);
+    g_clear_pointer(&node->promised, g_array_unref);
     node_traits_unref(node->traits);
     copy.traits = node_traits_ref(from->traits);
     copy.name = node->name;
@@ -243,6 +245,7 @@ static void become(struct node *node, const struct node *from)
     copy.links = links_ref(from->links);
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
     copy.departed = from->departed ? g_array_copy(from->departed) : NULL;
+    copy.promised = from->promised ? g_array_copy(from->promised) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
     copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);
     for (int32_t i = 0; i < copy.n_cards; i++) {

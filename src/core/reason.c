@@ -132,6 +132,9 @@ static const struct reason_info table[REASON_N] = {
         {"awaiting_turn",
          "Another pod on the node still waits for its GPU, and its GPU plugin serves one at a time",
          false},
+    [REASON_PROMISE_STANDS] =
+        {"promise_stands",
+         "The node's GPU plugin may give the pod a GPU that another pod was promised", false},
     [REASON_PLUGIN_AWAY] = {"plugin_away",
                             "The node's GPU plugin is not registered with kubelet just now", false},
     [REASON_PLUGIN_SILENT] = {"plugin_silent",

@@ -149,6 +149,21 @@ static void mind_departed(const struct node *node, const struct request *request
     }
 }
 
+/* The node side might give the pod what another one was promised. */
+static bool may_be_mistaken(const struct node *node, const struct request *request)
+{
+    const struct dialect *dialect = request->dialect;
+
+    for (guint i = 0; i < node->promised->len; i++) {
+        const struct promised *promised = &g_array_index(node->promised, struct promised, i);
+        if (promised->dialect == dialect &&
+            (promised->match_amount == 0 || promised->match_amount == request->match_amount) &&
+            !(dialect->outranks && dialect->outranks(node, promised->time)))
+            return true;
+    }
+    return false;
+}
+
 /* The request as a node side reads it that may serve it; NULL: none may. */
 static const struct request *check(const struct node *node, const struct admission_query *query,
                                    struct in_flight *ret_in_flight, enum reason *ret_reason)
@@ -171,6 +186,8 @@ static const struct request *check(const struct node *node, const struct admissi
         *ret_reason = REASON_PLUGIN_SILENT;
     else
         *ret_reason = check_node(node, request, query->options);
+    if (*ret_reason == REASON_NONE && node->promised && may_be_mistaken(node, request))
+        *ret_reason = REASON_PROMISE_STANDS;
     if (*ret_reason != REASON_NONE || node->sketch.dialect)
         return *ret_reason == REASON_NONE ? request : NULL;
     if (node->n_waiting > 0 && request->dialect->in_flight)
@@ -190,7 +207,7 @@ static bool is_obvious(const struct node *node, const struct admission_query *qu
 
     return node && node->present && node->dialect == request->dialect && !node->sketch.dialect &&
            request->annotations == 0 && !request->dialect->policy && node->n_waiting == 0 &&
-           !node->departed && !node->paused &&
+           !node->departed && !node->promised && !node->paused &&
            !node_is_silent(node, request->dialect, query->now_ns) &&
            placement_is_obvious(node, request) &&
            request->dialect->refuse(node, request, query->options) == REASON_NONE;
@@ -258,8 +275,8 @@ bool dialect_asks_one_card(const struct node *node, const struct request *reques
 
     return request->n_asks == 1 && ask->count == 1 && !ask->device && !request->terms &&
            !request->alternative && !request->dialect->policy && node->n_dialects == 1 &&
-           !node_is_mixed(node) && node->n_waiting == 0 && !node->departed && !node->paused &&
-           !node->sketch.dialect;
+           !node_is_mixed(node) && node->n_waiting == 0 && !node->departed && !node->promised &&
+           !node->paused && !node->sketch.dialect;
 }
 
 bool dialect_is_fickle(const struct request *request)

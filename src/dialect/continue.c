@@ -131,6 +131,27 @@ static bool goes_on(const struct allocation *known, const struct allocation *fre
            (fresh->terminating && !known->terminating);
 }
 
+/* It was given what another pod was promised, so nobody knows the cards that it was thought to be on. Not so
+ * where the node side had taken it before: then what it is promised was written later. */
+static void lose_cards(struct pairing *pairing)
+{
+    bool found;
+    const struct pod_reading now = find_reading(pairing->fresh, pairing->known->dialect, &found);
+
+    if (!found || now.distrust != DISTRUST_MISTAKEN || pairing->known->assigned ||
+        !(pairing->known->waiting || pairing->known->heeded))
+        return;
+    for (uint32_t i = 0; i < pairing->n; i++) {
+        struct share *share = &pairing->shares[i];
+        if (share->device || allocation_share_dialect(pairing->known, share) != now.dialect)
+            continue;
+        share->card = CARD_UNKNOWN;
+        share->key = 0;
+        share->place = (struct mig_place){0};
+        share->basis = SHARE_HELD;
+    }
+}
+
 /* What is said of a share now. */
 struct word {
     bool open;    /* the node side has yet to say its card */
@@ -307,6 +328,7 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     pairing->fresh = fresh;
     pairing->told = allocation_known(fresh, &pairing->n_told);
     drop_named(pairing, shares, n);
+    lose_cards(pairing);
     match_places(pairing);
     adopt(pairing);
     const bool edited = add_named(pairing);

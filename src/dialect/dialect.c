@@ -399,6 +399,28 @@ static void mark_sliced(struct topology *topology)
         topology->pools[i].sliced = dialect_read_instance(topology->pools[i].resource, &size);
 }
 
+static bool asks_in(const struct pod_view *view, const struct dialect *dialect)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        for (size_t j = 0; j < view->containers[i].limits.n; j++) {
+            if (dialect_reads(dialect, view->containers[i].limits.items[j].key))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool dialect_read_promise(const struct dialect *dialect, const struct pod_view *view,
+                          struct device_promise *ret_promise, bool *ret_awaited)
+{
+    if (!dialect->read_promise || !dialect->read_promise(view, ret_promise))
+        return false;
+    *ret_awaited = pod_view_is_bound(view) && g_str_equal(view->node_name, ret_promise->node) &&
+                   (!view->phase || g_str_equal(view->phase, "Pending")) && !view->started &&
+                   (view->truncated || asks_in(view, dialect));
+    return true;
+}
+
 static bool offers(const struct topology *topology, const struct dialect *dialect)
 {
     for (int32_t i = 0; i < topology->n_dialects; i++) {

@@ -441,6 +441,28 @@ static struct allocation *read_allocation(const struct pod_view *view,
     return allocation;
 }
 
+/* aff8a23, 2656995, 45fb8b8: pkg/gpu/nvidia/podmanager.go, podutils.go: pods of the node, Pending, with
+ * an assume time and a mark that is exactly "false", however old. A plugin whose mark is lost admits
+ * the pod all the same. */
+static bool read_promise(const struct pod_view *view, struct device_promise *ret_promise)
+{
+    const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
+    const bool pending = g_strcmp0(view->phase, "Pending") == 0 || !view->phase;
+    struct usage usage;
+
+    if (!pending || !pod_view_is_bound(view) || g_strcmp0(assigned, "false") != 0 ||
+        !string_pairs_get(&view->annotations, KEY_ASSUME_TIME))
+        return false;
+    read_usage(view, false, &usage, NULL);
+    *ret_promise = (struct device_promise){.node = view->node_name, .match_amount = usage.matched};
+    return usage.matched > 0;
+}
+
+static void write_revoked(struct annotations *annotations)
+{
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("true"));
+}
+
 /* --- placement ------------------------------------------------------------------------------ */
 
 static enum reason refuse(const struct node *node, const struct request *request,
@@ -542,6 +564,8 @@ const struct dialect dialect_gpushare = {
     .read_allocation = read_allocation,
     .refuse = refuse,
     .in_flight = lookalikes_find,
+    .read_promise = read_promise,
+    .write_revoked = write_revoked,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,
     .read_health = read_health,

@@ -370,6 +370,32 @@ static struct allocation *read_allocation(const struct pod_view *view,
     return allocation;
 }
 
+/* volcano-sh/devices 0d68534, 95b591b6: pkg/plugin/nvidia/kube_interactor.go: pods of the node, Pending,
+ * not assigned and not terminating, that have a container of the size. */
+static bool read_promise(const struct pod_view *view, struct device_promise *ret_promise)
+{
+    const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
+    const bool pending = g_strcmp0(view->phase, "Pending") == 0 || !view->phase;
+    struct wishes wishes;
+
+    if (!pending || !pod_view_is_bound(view) || view->terminating ||
+        (assigned && !g_str_equal(assigned, "false")))
+        return false;
+    const bool many = is_many(view);
+    if (!many && (!read_wishes(view, &wishes, NULL) || wishes.n == 0))
+        return false;
+    *ret_promise = (struct device_promise){
+        .node = view->node_name,
+        .match_amount = many || wishes.n > 1 ? 0 : wishes.match_amount,
+    };
+    return true;
+}
+
+static void write_revoked(struct annotations *annotations)
+{
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("true"));
+}
+
 /* --- placement ------------------------------------------------------------------------------ */
 
 static enum reason refuse(const struct node *node, const struct request *request,
@@ -451,6 +477,8 @@ const struct dialect dialect_volcano = {
     .read_allocation = read_allocation,
     .refuse = refuse,
     .in_flight = lookalikes_find,
+    .read_promise = read_promise,
+    .write_revoked = write_revoked,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,
 };

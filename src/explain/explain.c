@@ -383,6 +383,7 @@ static const char *const distrust_names[DISTRUST_N] = {
     [DISTRUST_MALFORMED] = "; the annotation with its card cannot be read",
     [DISTRUST_EDITED] = "; its annotations contradict what it was bound with, which counts",
     [DISTRUST_UNREAD] = "; what it asks for cannot be read, and counts as the most that it may be",
+    [DISTRUST_MISTAKEN] = "; it was given what another pod was promised, on a card nobody knows",
     [DISTRUST_WAITED] = "; its node side has not taken it, and nobody waits for it any longer",
 };
 

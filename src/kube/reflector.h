@@ -33,8 +33,8 @@ struct reflected {
     const char *kind;       /* "Pod" */
     const char *path;       /* where the API server has it; copied. NULL: nothing is to be read */
     const char *older_path; /* where an older one does, or NULL; copied */
-    const char *ns;             /* that it is confined to, or NULL */
-    unsigned cell;              /* under which it is counted: enum feed, or one of enum watched */
+    const char *ns;         /* that it is confined to, or NULL */
+    unsigned cell;          /* under which it is counted: enum feed, or one of enum watched */
     bool
         optional; /* without it, or the permission to read it, everything else works: there is none, then */
 

@@ -4,9 +4,8 @@
  * Pods that vanished while their node side had yet to take them: deleted by force, most of all. kubelet
  * has them in its queue, and may still call Allocate for them: that call would take the turn of a pod
  * of their size. So they count as waiting for DEPARTURE_MAX_MS more (struct node, `departed`), and hold
- * nothing. The watch tells of a pod that succeeded as of one that was deleted, and so it counts alike. A
- * pod that has failed, or that kubelet has turned away, is shown as Failed first: kubelet has done with
- * it, and it does not count.
+ * nothing. A pod that has ended is shown as Succeeded or Failed first: kubelet has done with it, and it
+ * does not count. What a node side may still hand out of its is another matter (queue/strays.h).
  *
  * There are at most DEPARTURES_MAX: of the namespace that has most, who vanished the longest ago is
  * forgotten. Then a pod of its size on its node does not wait for it, and if kubelet does call for who

@@ -83,6 +83,7 @@ static struct what_if *look_later(const struct node *node)
 
     later->node->n_waiting = 0;
     g_clear_pointer(&later->node->departed, g_array_unref);
+    g_clear_pointer(&later->node->promised, g_array_unref); /* and revoked */
     return later;
 }
 

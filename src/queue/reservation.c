@@ -113,6 +113,7 @@ static bool admits_later(const struct admission_query *admission, struct node *n
 {
     node->n_waiting = 0;
     g_clear_pointer(&node->departed, g_array_unref);
+    g_clear_pointer(&node->promised, g_array_unref); /* and revoked */
     return dialect_admit(node, admission, ret_placement, ret_reason) == ADMISSION_YES;
 }
 

@@ -15,6 +15,7 @@ struct wait {
     char *uid;
     int64_t since_ms; /* 0: no decision has found it yet */
     bool started;
+    bool awaited; /* as in struct allocation */
 };
 
 /* A pod that nobody waits for any longer (struct allocation, `waited_out`). */
@@ -113,7 +114,7 @@ bool waits_copy(struct waits *waits, const struct waits *from, struct waits_curs
     for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &cursor->pods)); i++) {
         const struct wait *wait = (const struct wait *)entry;
         if (!g_hash_table_contains(waits->pods, wait->uid))
-            add(waits, wait->uid, wait->since_ms, wait->started);
+            add(waits, wait->uid, wait->since_ms, wait->started)->awaited = wait->awaited;
     }
     if (cursor->pods > 0)
         return true;
@@ -155,14 +156,15 @@ void waits_note(struct waits *waits, const struct allocation *allocation, bool s
         return;
     }
     if (!wait) {
-        add(waits, allocation->uid, 0, started);
+        add(waits, allocation->uid, 0, started)->awaited = allocation->awaited;
         return;
     }
-    if (wait->started == started)
+    if (wait->started == started && wait->awaited == allocation->awaited)
         return;
     roll_change(&waits->roll, &wait->entry);
     wait->since_ms = 0;
     wait->started = started;
+    wait->awaited = allocation->awaited;
     g_ptr_array_add(waits->untimed, g_strdup(allocation->uid));
 }
 
@@ -234,6 +236,8 @@ bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
         if (wait->since_ms == 0)
             continue;
         const struct allocation *allocation = ledger_get(ledger, wait->uid);
+        if (allocation && wait->awaited)
+            continue;
         if (allocation && now_ms - wait->since_ms < WAIT_MAX_MS) {
             waits->earliest_ms = MIN(waits->earliest_ms, wait->since_ms);
             continue;
@@ -392,7 +396,7 @@ bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena 
         if (fields.over || !allocation)
             continue;
         if (!g_hash_table_contains(waits->pods, fields.uid)) /* named twice */
-            add(waits, fields.uid, fields.since, fields.started);
+            add(waits, fields.uid, fields.since, fields.started)->awaited = allocation->awaited;
     }
     return departures_decode(waits->departures, ledger, arena, list.vanished, error);
 }

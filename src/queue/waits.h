@@ -4,7 +4,9 @@
  * For how long a pod is waited for that its node side has not taken, and for how long a card is held
  * that an edit of its annotations names: WAIT_MAX_MS from when it was bound, and once more from when
  * kubelet admitted it, for the node side has done its part by then. A pod that fails to start, or
- * whose annotations say that nobody has taken it, keeps nobody waiting for longer.
+ * whose annotations say that nobody has taken it, keeps nobody waiting for longer. Only who kubelet has not
+ * started, and whose promise stands (docs/design/promises.md), is waited for as long as that is so: no
+ * pod's author can put that off.
  *
  * Time passes from the first decision that finds the pod so, or from housekeeping's next look, not
  * from the event that told of it: a record has the moments of those alone.

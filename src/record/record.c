@@ -49,6 +49,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_REFUSED] = "refused",
     [RECORD_DROP] = "drop",
     [RECORD_INHERIT] = "inherit",
+    [RECORD_PROMISE] = "promise",
+    [RECORD_PROMISE_GONE] = "promise-gone",
     [RECORD_MOVE] = "move",
     [RECORD_BOOKING] = "booking",
     [RECORD_LOST] = "lost",
@@ -278,6 +280,8 @@ static const enum record_kind kinds[] = {
     [OBSERVED_POD_GROUP_GONE] = RECORD_POD_GROUP_GONE,
     [OBSERVED_USAGE] = RECORD_USAGE,
     [OBSERVED_GANGS] = RECORD_GANGS,
+    [OBSERVED_PROMISE] = RECORD_PROMISE,
+    [OBSERVED_PROMISE_GONE] = RECORD_PROMISE_GONE,
     [OBSERVED_MOVE] = RECORD_MOVE,
 };
 
@@ -413,6 +417,17 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_MOVE:
         write_move(record, writer, what->move);
+        break;
+    case OBSERVED_PROMISE:
+        record->key = g_strdup(what->stray->uid);
+        record->dialect = what->stray->dialect;
+        stray_encode(begin_object(record, writer, "object"), what->stray);
+        break;
+    case OBSERVED_PROMISE_GONE:
+        record->key = g_strdup(what->stray->uid);
+        record->dialect = what->stray->dialect;
+        json_key_string(writer, "key", what->stray->uid);
+        json_key_string(writer, "result", what->stray->dialect->name);
         break;
     case OBSERVED_ARRIVALS:
         queue_state_encode(begin_object(record, writer, "object"), what->arrivals);

@@ -28,6 +28,9 @@
  *   {"n":10,"kind":"move","key":UID,"result":"moved","plan":"kube-system/empty-n1","namespace":NS,
  *    "name":POD,"node":FROM,"to":NODE,"why":…}   a step of a plan that a ConfigMap orders
  *
+ *   {"n":10,"kind":"promise","object":{…}}        a promise is stray (queue/strays.h), and of
+ *   {"n":10,"kind":"promise-gone","key":UID,"result":DIALECT}  whom it is not, or no longer
+ *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
  *                                                  (record/queue_state.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
@@ -81,15 +84,17 @@ enum record_kind {
     RECORD_WAITS,    /* who has been waited for, and since when, by now */
     RECORD_REJECTED, /* kubelet has rejected a pod */
     RECORD_COMING, /* whose room is kept on their way to bind, and which schedulers have asked, by now */
-    RECORD_REJECTS, /* which pods it has rejected, and which nodes are left out, by now */
-    RECORD_RESUME,  /* a node is left out no longer */
-    RECORD_TIME,    /* nobody is waited for any longer who was for too long (queue/waits.h) */
-    RECORD_REFUSED, /* no Binding of a booking was carried out */
-    RECORD_DROP,    /* an allocation that was found to have no pod */
-    RECORD_INHERIT, /* a booking that another replica left */
-    RECORD_MOVE,    /* a step of a plan that is carried out; changes nothing by itself */
-    RECORD_BOOKING, /* one that was open where the file begins */
-    RECORD_LOST,    /* that many are missing here */
+    RECORD_REJECTS,      /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,       /* a node is left out no longer */
+    RECORD_TIME,         /* nobody is waited for any longer who was for too long (queue/waits.h) */
+    RECORD_REFUSED,      /* no Binding of a booking was carried out */
+    RECORD_DROP,         /* an allocation that was found to have no pod */
+    RECORD_INHERIT,      /* a booking that another replica left */
+    RECORD_PROMISE,      /* one is stray (queue/strays.h) */
+    RECORD_PROMISE_GONE, /* or not, or no longer */
+    RECORD_MOVE,         /* a step of a plan that is carried out; changes nothing by itself */
+    RECORD_BOOKING,      /* one that was open where the file begins */
+    RECORD_LOST,         /* that many are missing here */
     RECORD_HEADER,
     RECORD_END,
     RECORD_KIND_N
@@ -123,6 +128,7 @@ struct record {
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
     char *claims;     /* that count on a node whose own cannot be read; else NULL */
     bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
+    const struct dialect *dialect; /* of a promise */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
     enum verb verb;          /* RECORD_CALL */
     GString *body, *reply;   /* RECORD_CALL: as they came and went; the writer adds them */

@@ -29,6 +29,7 @@ struct known {
 
 struct record_state {
     GHashTable *objects[FEED_N]; /* key -> struct known * */
+    GHashTable *promises;        /* "DIALECT/UID" -> struct known *: those that are stray */
     GHashTable *bookings;        /* pod's UID -> struct known * */
     uint32_t generation[FEED_N];
     bool listing[FEED_N];
@@ -68,6 +69,7 @@ struct record_state *record_state_new(void)
         state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
         state->listed[feed] = true;
     }
+    state->promises = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
     state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
     return state;
 }
@@ -76,6 +78,7 @@ void record_state_free(struct record_state *state)
 {
     for (int feed = 0; feed < FEED_N; feed++)
         g_hash_table_unref(state->objects[feed]);
+    g_hash_table_unref(state->promises);
     g_hash_table_unref(state->bookings);
     g_free(state->policy);
     g_free(state->arrivals);
@@ -256,6 +259,37 @@ static void note_list(struct record_state *state, const struct record *record)
     state->listing[feed] = false;
     g_hash_table_foreach_remove(state->objects[feed], is_stale,
                                 GUINT_TO_POINTER(state->generation[feed]));
+    if (feed == FEED_PODS)
+        g_hash_table_foreach_remove(state->promises, is_stale,
+                                    GUINT_TO_POINTER(state->generation[feed]));
+}
+
+static char *promise_key(const struct dialect *dialect, const char *uid)
+{
+    return g_strdup_printf("%s/%s", dialect->name, uid);
+}
+
+static void note_promise(struct record_state *state, const struct record *record)
+{
+    struct known *known = known_new(record);
+
+    g_free(known->key);
+    known->key = promise_key(record->dialect, record->key);
+    known->generation = state->generation[FEED_PODS];
+    g_hash_table_replace(state->promises, known->key, known);
+}
+
+static void drop_promise(struct record_state *state, const struct dialect *dialect, const char *uid)
+{
+    g_autofree char *key = promise_key(dialect, uid);
+
+    g_hash_table_remove(state->promises, key);
+}
+
+static void drop_promises(struct record_state *state, const char *uid)
+{
+    for (size_t i = 0; dialects[i] && g_hash_table_size(state->promises) > 0; i++)
+        drop_promise(state, dialects[i], uid);
 }
 
 void record_state_note(struct record_state *state, const struct record *record)
@@ -310,9 +344,17 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_NATIVE_POD_GROUP_GONE:
         g_hash_table_remove(state->objects[FEED_NATIVE_POD_GROUPS], record->key);
         break;
+    case RECORD_PROMISE:
+        note_promise(state, record);
+        break;
+    case RECORD_PROMISE_GONE:
+        drop_promise(state, record->dialect, record->key);
+        break;
+    case RECORD_POD_VANISHED:
+        drop_promises(state, record->key);
+        /* fall through */
     case RECORD_POD_GONE:
     case RECORD_REJECTED:
-    case RECORD_POD_VANISHED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
         g_hash_table_remove(state->bookings, record->key);
         break;
@@ -532,6 +574,18 @@ static GList *in_order(GHashTable *table)
     return g_list_sort(g_hash_table_get_values(table), compare_numbers);
 }
 
+/* After a list of the pods has begun; those alone that it has named, if it is still under way. */
+static void write_promises(const struct record_state *state, GString *text, bool named)
+{
+    g_autoptr(GList) promises = in_order(state->promises);
+
+    for (const GList *item = promises; item; item = item->next) {
+        const struct known *known = item->data;
+        if (!named || known->generation == state->generation[FEED_PODS])
+            write_object(text, RECORD_PROMISE, known->text);
+    }
+}
+
 void record_state_write(const struct record_state *state, GString *text)
 {
     static const enum record_kind kinds[FEED_N] = {
@@ -553,6 +607,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_list(text, RECORD_LIST_BEGIN, feed);
         for (const GList *item = objects; item; item = item->next)
             write_known(text, kinds[feed], item->data);
+        if (feed == FEED_PODS)
+            write_promises(state, text, false);
         if (state->listed[feed])
             write_list(text, RECORD_LIST_END, feed);
         if (!state->listing[feed])
@@ -564,6 +620,8 @@ void record_state_write(const struct record_state *state, GString *text)
             if (known->generation == state->generation[feed])
                 write_known(text, kinds[feed], known);
         }
+        if (feed == FEED_PODS)
+            write_promises(state, text, true);
     }
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)

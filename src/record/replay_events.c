@@ -147,6 +147,27 @@ static bool learn_coming(struct replay *replay, const struct record_line *line, 
     return store_learn_coming(replay->extender.store, replay->arena, line->object, error);
 }
 
+static bool set_promise(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct stray stray;
+
+    if (!stray_decode(replay->arena, line->object, &stray, error))
+        return false;
+    store_set_promise(replay->extender.store, &stray, true);
+    return true;
+}
+
+static bool end_promise(struct replay *replay, const struct record_line *line, GError **error)
+{
+    const struct stray stray = {line->result ? dialect_find(line->result) : NULL, .uid = line->key};
+
+    if (!line->key || !stray.dialect)
+        return replay_fail(error, !line->key ? "field 'key': missing"
+                                             : "field 'result': there is no dialect of that name");
+    store_set_promise(replay->extender.store, &stray, false);
+    return true;
+}
+
 static bool learn_rejects(struct replay *replay, const struct record_line *line, GError **error)
 {
     return store_learn_rejects(replay->extender.store, replay->arena, line->object, error);
@@ -374,6 +395,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_POD_GONE] = remove_pod,
     [RECORD_POD_VANISHED] = remove_pod,
     [RECORD_RECONCILE] = settle_pod,
+    [RECORD_PROMISE] = set_promise,
+    [RECORD_PROMISE_GONE] = end_promise,
     [RECORD_REJECTED] = reject_pod,
     [RECORD_REJECTS] = learn_rejects,
     [RECORD_COMING] = learn_coming,

@@ -44,6 +44,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
         .rejects = store_rejects(store),
+        .strays = store_strays(store),
         .hints = store_hints(store),
         .ns = pod->ns ? pod->ns : "",
         .constraints = pod->constraints,
@@ -318,7 +319,7 @@ static int32_t count_equals(const struct feasibility *question, const GPtrArray 
     int32_t n = 0;
 
     if (!question->waits || !list || node->dialect != request->dialect || node->paused ||
-        node->departed || node->sketch.dialect || request->dialect->policy)
+        node->departed || node->promised || node->sketch.dialect || request->dialect->policy)
         return -1;
     for (guint i = 0; i < list->len; i++) {
         const struct hint *hint = list->pdata[i];

@@ -49,6 +49,7 @@ struct feasibility {
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
     const struct rejects *rejects;
+    const struct strays *strays;
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
     unsigned without;
     bool ordered; /* somebody older may have to be left a node */

@@ -50,6 +50,8 @@ enum observed {
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
     OBSERVED_USAGE,          /* idleness */
     OBSERVED_GANGS,          /* gangs: what has come of groups by now */
+    OBSERVED_PROMISE,        /* stray: it is so */
+    OBSERVED_PROMISE_GONE,   /* stray: its dialect and UID: it is not */
     OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
 };
 
@@ -100,6 +102,7 @@ struct observation {
     const struct demand *demand;
     const struct idleness *idleness; /* NULL: none */
     const struct observed_move *move;
+    const struct stray *stray;
 };
 
 /* Whoever observes embeds this as the first member. */

@@ -71,6 +71,7 @@ struct store *store_new(const struct store_options *options)
     g_queue_init(&store->doubts);
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->waits = waits_new();
+    store->strays = strays_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
@@ -107,6 +108,7 @@ void store_free(struct store *store)
     g_queue_clear_full(&store->doubts, g_free);
     g_hash_table_unref(store->named);
     waits_free(store->waits);
+    strays_free(store->strays);
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);
@@ -119,6 +121,11 @@ void store_free(struct store *store)
 const struct nominations *store_nominations(const struct store *store)
 {
     return store->nominations;
+}
+
+struct strays *store_strays(const struct store *store)
+{
+    return store->strays;
 }
 
 struct sealing *store_sealing(const struct store *store)

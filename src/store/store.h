@@ -23,6 +23,7 @@
 #include "queue/gangs/gangs.h"
 #include "queue/hints.h"
 #include "queue/nominees.h"
+#include "queue/strays.h"
 #include "store/observer.h"
 #include "queue/quotas.h"
 #include "policy/victims/stand_in.h"
@@ -235,6 +236,11 @@ struct clearings *store_clearings(struct store *store);
 
 /* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
 struct hints *store_hints(struct store *store);
+
+/* Under the lock: promises that are stray. */
+struct strays *store_strays(const struct store *store);
+/* What a record says of one; of one that is not, or no longer, only dialect and UID. */
+void store_set_promise(struct store *store, const struct stray *stray, bool stands);
 
 /* Under the lock: the groups that come whole or not at all; none unless they are wanted. */
 struct gangs *store_gangs(struct store *store);

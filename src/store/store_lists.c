@@ -126,6 +126,7 @@ static void sweep_pods(struct store *store)
         if (((const struct pod_rules *)value)->generation != store->generation[FEED_PODS])
             g_hash_table_iter_remove(&iter);
     }
+    strays_sweep(store->strays, store->ledger, store->generation[FEED_PODS]);
     gangs_sweep_pods(store->gangs, store->generation[FEED_PODS]);
     store_tell_gangs(store);
     store_hope_groups(store);

@@ -159,6 +159,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
         .host = shared || sketched || paused ? NULL : &host,
     };
     const bool freed = is_back(node, &facts);
+    strays_show(store->strays, store->ledger, view->name);
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     store_hope_node(store, view->name);
     mark_node(store, view);

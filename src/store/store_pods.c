@@ -56,6 +56,7 @@ void store_miss_pod(struct store *store, const char *uid)
 
     if (allocation)
         waits_note_vanished(store->waits, store->ledger, allocation);
+    store_drop_promises(store, uid);
     store_forget_pod(store, uid);
 }
 
@@ -222,7 +223,7 @@ static const struct allocation *find_known(struct store *store, const struct pod
 }
 
 /* Under the lock: whether a seal is to be written, or another one. A Binding's does where its cards are
- * those of the Binding for good. */
+ * those of the Binding for good, and nobody will have to ask whether it was served. */
 static void note_seal(struct store *store, const struct allocation *held,
                       const struct sealed *sealed)
 {
@@ -234,8 +235,9 @@ static void note_seal(struct store *store, const struct allocation *held,
         sealing_forget(store->sealing, held->uid);
         return;
     }
-    const bool chosen = said && said->state != ALLOCATION_CONFIRMED && held->dialect->policy &&
-                        !held->waiting && !held->heeded && !held->open;
+    const bool chosen = said && said->state != ALLOCATION_CONFIRMED &&
+                        (held->dialect->policy || held->dialect->any_phase) && !held->waiting &&
+                        !held->heeded && !held->open;
     sealing_note(store->sealing, held->uid, said ? sealed->key : NULL, !chosen);
 }
 
@@ -266,6 +268,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     }
     take_allocation->state = state;
     take_allocation->started = pod->started || g_strcmp0(pod->phase, "Running") == 0;
+    take_allocation->awaited = strays_await(pod);
     take_allocation->since_ms = g_get_monotonic_time() / 1000;
     allocation_own(take_allocation)->generation = store->generation[FEED_PODS];
     const struct allocation *held =
@@ -616,6 +619,7 @@ static void end_pod(struct store *store, const struct pod_view *pod)
 
 void store_apply_pod(struct store *store, const struct pod_view *pod)
 {
+    store_note_promises(store, pod);
     if (pod_view_is_terminal(pod))
         end_pod(store, pod);
     else if (pod_view_is_bound(pod))

@@ -2,6 +2,7 @@
 #pragma once
 /* What a store is made of, for store*.c alone. */
 #include "queue/pod_rules.h"
+#include "queue/strays.h"
 #include "queue/sleepers.h"
 #include "store/store.h"
 #include "queue/waits.h"
@@ -51,6 +52,7 @@ struct store {
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
+    struct strays *strays;   /* that are stray */
     struct sealing *sealing; /* pods by their seals */
     GHashTable *marks;       /* node name -> struct plan_mark * */
     struct idleness *idleness; /* NULL: no source tells */
@@ -87,6 +89,11 @@ char *store_tell_coming(struct store *store);
 void store_hope_pod(struct store *store, const char *uid);
 void store_hope_groups(struct store *store); /* some have got enough pods, or too few */
 void store_hope_node(struct store *store, const char *name);
+
+/* Before the store has read of the pod what else it says: which of its promises are stray. */
+void store_note_promises(struct store *store, const struct pod_view *pod);
+/* Under the lock: the pod's object is gone, and its promises with it. */
+void store_drop_promises(struct store *store, const char *uid);
 
 /* The same, but nobody said that it has ended: kubelet may still be about to start it. */
 void store_miss_pod(struct store *store, const char *uid);

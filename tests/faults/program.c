@@ -7,6 +7,7 @@
 #include "scales.h"
 #include "sim.h"
 
+#include "verbs/revoker.h"
 #include "verbs/sealer.h"
 #include "inspect/views.h"
 #include "kube/api_cluster.h"
@@ -244,6 +245,7 @@ static void keep_house(void *data)
         if (store_is_synced(program.store)) {
             extender_reconcile(&program.extender, 5000);
             sealer_run(program.store, program.cluster);
+            revoker_run(program.store, program.cluster);
             store_end_waits(program.store);
             wake_run(program.extender.wake, program.store, program.cluster);
         }

@@ -283,8 +283,11 @@ static enum outcome fake_annotate_pod(struct cluster *cluster,
     else if (outcome == OUTCOME_OK && !g_str_equal(pod->uid, annotation->uid))
         outcome = OUTCOME_CONFLICT;
     unlock(fake);
-    if (outcome == OUTCOME_OK)
+    if (outcome == OUTCOME_OK && annotation->key)
         fake_cluster_annotate(fake, key, annotation->key, annotation->value);
+    for (size_t i = 0; outcome == OUTCOME_OK && annotation->all && i < annotation->all->n; i++)
+        fake_cluster_annotate(fake, key, annotation->all->items[i].key,
+                              annotation->all->items[i].value);
     if (step.then)
         step.then(step.data);
     return ended(outcome, error);

@@ -10,10 +10,12 @@ static void feed_pod(struct store *store, bool deleted, const cJSON *json, struc
     struct pod_view view;
 
     ck_assert(pod_view_decode(arena, json, &view, NULL));
-    if (deleted)
-        store_delete_pod(store, view.uid);
-    else
+    if (!deleted) {
         store_apply_pod(store, &view);
+        return;
+    }
+    store_delete_pod(store, view.uid); /* kubelet has done with it */
+    store_vanish_pod(store, view.uid);
 }
 
 static void feed_node(struct store *store, bool deleted, const cJSON *json,

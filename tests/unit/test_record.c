@@ -100,6 +100,51 @@ START_TEST(a_pod_that_vanished_is_known)
 }
 END_TEST
 
+/* What a pod was promised that has ended, which the store does not keep: said again by a list that is under
+ * way, not said by one that has ended, or until the pod is gone. */
+START_TEST(a_stray_promise_is_known)
+{
+    const struct pod_view pod = {
+        .ns = "ml",
+        .name = "u",
+        .uid = "u",
+        .node_name = "n1",
+        .phase = "Failed",
+        .annotations = PAIRS({"volcano.sh/vgpu-node", "n1"}, {"volcano.sh/vgpu-time", "7"},
+                             {"volcano.sh/devices-to-allocate", "GPU-a,NVIDIA,1,0:"})};
+    struct stray stray;
+
+    ck_assert(strays_read(dialect_find("volcano-vgpu"), &pod, &stray));
+    list_all();
+    for (int i = 0; i < 1 + (_i == 1); i++) {
+        if (i == 1)
+            list(RECORD_LIST_BEGIN, FEED_PODS);
+        store_apply_pod(live, &pod);
+        note(record_new(
+            &(struct observation){.what = OBSERVED_PROMISE, .number = ++number, .stray = &stray}));
+    }
+    if (_i == 2) {
+        list(RECORD_LIST_BEGIN, FEED_PODS);
+        list(RECORD_LIST_END, FEED_PODS);
+    } else if (_i == 3) {
+        store_vanish_pod(live, "u");
+        note(record_new(
+            &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
+    } else if (_i == 4) {
+        note(record_new(&(struct observation){
+            .what = OBSERVED_PROMISE_GONE, .number = ++number, .stray = &stray}));
+    }
+    begin_file();
+    if (_i == 1) /* it has been named */
+        list(RECORD_LIST_END, FEED_PODS);
+    const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
+    ck_assert(!node->promised == (_i > 1));
+    if (_i <= 1)
+        ck_assert_int_eq(g_array_index(node->promised, struct promised, 0).time, 7);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 /* A pod is on the card that it was bound to, in the next file, too. */
 START_TEST(an_edited_pod_stays_on_its_card)
 {
@@ -509,6 +554,7 @@ int main(void)
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
     tcase_add_loop_test(tests, a_node_whose_plugin_is_away_is_known, 0, 2);
     tcase_add_loop_test(tests, a_pod_that_vanished_is_known, 0, 2);
+    tcase_add_loop_test(tests, a_stray_promise_is_known, 0, 5);
     tcase_add_test(tests, an_edited_pod_stays_on_its_card);
     tcase_add_loop_test(tests, what_was_believed_of_a_pod_is_believed, 0, G_N_ELEMENTS(trusts));
     tcase_add_test(tests, a_seal_that_comes_back_is_believed);

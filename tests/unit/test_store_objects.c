@@ -394,6 +394,8 @@ START_TEST(a_card_that_an_edit_names_is_held_beside_the_first)
     fake_cluster_annotate(cluster, "a", IDX, "1");
     world_catch_up(&world);
     expect_used("duo", 3, 3, 0);
+    fake_cluster_start(cluster, "a"); /* until then it may be served, however long that takes */
+    world_catch_up(&world);
     store_set_moment(world.store, &moment);
     for (int i = 0; i < 2; i++) {
         store_decide_recorded(world.store, &moment);

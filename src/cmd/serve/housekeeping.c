@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/worker.h"
 #include "store/node_walk.h"
+#include "verbs/revoker.h"
 
 #include <malloc.h>
 
@@ -62,6 +63,9 @@ static void settle(struct housekeeping *housekeeping)
     extender_reconcile(extender, SETTLE_AGE_MS);
     store_end_waits(extender->store);
     keys_tend(housekeeping->keys, extender->store, extender->cluster, serves(extender));
+    /* Both write to pods, so that the right to do so is there. */
+    if ((extender->wake || housekeeping->keys) && serves(extender))
+        revoker_run(extender->store, extender->cluster);
     /* Whoever serves has refused the pods. */
     if (extender->wake && serves(extender))
         wake_run(extender->wake, extender->store, extender->cluster);

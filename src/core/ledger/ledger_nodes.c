@@ -218,6 +218,16 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
     ledger_collect_node(ledger, node);
 }
 
+/* Replaces what the node says of pods that it does not have; the arrays may be shared with images. */
+static void replace(GArray **array, const void *items, size_t n, guint size)
+{
+    g_clear_pointer(array, g_array_unref);
+    if (n == 0)
+        return;
+    *array = g_array_sized_new(FALSE, FALSE, size, (guint)n);
+    g_array_append_vals(*array, items, (guint)n);
+}
+
 void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
                          size_t n)
 {
@@ -225,12 +235,20 @@ void ledger_set_departed(struct ledger *ledger, const char *name, const struct d
 
     if (!node)
         return;
-    g_clear_pointer(&node->departed, g_array_unref);
-    if (n > 0) {
-        node->departed = g_array_sized_new(FALSE, FALSE, sizeof *departed, (guint)n);
-        g_array_append_vals(node->departed, departed, (guint)n);
-    }
+    replace(&node->departed, departed, n, sizeof *departed);
     node_own(node)->pulse->version++;
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
+}
+
+void ledger_set_promised(struct ledger *ledger, const char *name, const struct promised *promised,
+                         size_t n)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (!node || (n == 0 && !node->promised))
+        return;
+    replace(&node->promised, promised, n, sizeof *promised);
+    node_own(node)->pulse->version++;
+    ledger_note_freed(ledger, node);
 }

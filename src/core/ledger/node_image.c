@@ -136,6 +136,8 @@ static void keep_references(struct node *node)
         g_array_ref(node->unhealthy);
     if (node->departed)
         g_array_ref(node->departed);
+    if (node->promised)
+        g_array_ref(node->promised);
 }
 
 struct node_image *node_image_take(const struct node *from, bool texts, void *block)
@@ -168,4 +170,5 @@ void node_image_clear(struct node_image *image)
     node_traits_unref(node->traits);
     g_clear_pointer(&node->unhealthy, g_array_unref);
     g_clear_pointer(&node->departed, g_array_unref);
+    g_clear_pointer(&node->promised, g_array_unref);
 }

@@ -3,14 +3,16 @@
  * Three rows that differ in keys: HAMi, 4paradigm and Volcano's vGPU.
  *
  * Source of the keys and of the matching rules: Project-HAMi/HAMi v2.4.1 to v2.10.0,
- * 4paradigm/k8s-vgpu-scheduler da7d4ed, Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272.
+ * 4paradigm/k8s-vgpu-scheduler da7d4ed, Project-HAMi/volcano-vgpu-device-plugin v1.9.0 to v1.12.0,
+ * 0798272, 4fb76ba.
  *
  * What the node sides do, and why we place as we do. kubelet calls the plugin once per container
  * without naming the pod. HAMi's takes the pod that the lock on the node names, and without one any
  * pod of the node that is being allocated (since v2.9 also one that was); the other two know no lock
  * and take the first, or the oldest, such pod. Each hands out the next unserved container's promise.
  * So two pods of one node that are not served yet can get each other's limits, in silence: there is
- * never more than one, and the next waits inside bind.
+ * never more than one, and the next waits inside bind. The other two look for it in all pods of the
+ * cluster, whatever has become of them: docs/design/promises.md.
  */
 #include "dialect/hami/hami.h"
 
@@ -68,6 +70,7 @@ static const struct vgpu paradigm = {
     .allocated = {"hami.sh/vgpu-devices-allocated", "4pd.io/vgpu-ids-new"},
     .promised = {"hami.sh/vgpu-devices-to-allocate", "4pd.io/devices-to-allocate"},
     .ends_each = true,
+    .needs_phase = true,
     MODEL_KEYS,
     .same_numa = "nvidia.com/numa-bind",
 };
@@ -164,6 +167,13 @@ static bool read_heartbeat(const struct node_view *view, int64_t *ret_ns, char *
     return hami_read_heartbeat(&hami, view, ret_ns, ret_warning);
 }
 
+/* Volcano's plugin since v1.10, whose nodes register a mode of each card, serves the least vgpu-time; v1.9
+ * does not, but for its last release. Nothing is less than 0, and 1 leaves room for one pod only. */
+static bool volcano_outranks(const struct node *node, int64_t time)
+{
+    return time > 1 && node->n_cards > 0 && node->cards[0].mode && *node->cards[0].mode;
+}
+
 /* Reading comes without a dialect to look up. */
 #define READERS(row)                                                                               \
     static bool row##_read_topology(                                                               \
@@ -185,6 +195,19 @@ static bool read_heartbeat(const struct node_view *view, int64_t *ret_ns, char *
 READERS(hami)
 READERS(paradigm)
 READERS(volcano)
+
+#define PROMISES(row)                                                                              \
+    static bool row##_read_promise(const struct pod_view *view,                                    \
+                                   struct device_promise *ret_promise)                             \
+    {                                                                                              \
+        return vgpu_read_promise(&row, view, ret_promise);                                         \
+    }                                                                                              \
+    static void row##_write_revoked(struct annotations *annotations)                               \
+    {                                                                                              \
+        vgpu_write_revoked(&row, annotations);                                                     \
+    }
+PROMISES(paradigm)
+PROMISES(volcano)
 
 #define FUNCTIONS(row)                                                                             \
     .read_topology = row##_read_topology, .write_profile = write_profile,                          \
@@ -251,6 +274,13 @@ static const char *const volcano_resources[] = {
 #define ONE_AT_A_TIME                                                                              \
     "One pod at a time waits for the plugin on a node, the next inside bind, because the plugin "  \
     "is not told whose container it serves. "
+
+#define STRAYS                                                                                     \
+    "The plugin also hands out what pods were promised that kubelet has rejected, or that have "   \
+    "no "                                                                                          \
+    "node: pods are refused beside such a promise until it is revoked, which needs the verb "      \
+    "patch "                                                                                       \
+    "on pods."
 
 #define QUOTA_KEYS                                                                                 \
     .quota_memory = "limits.nvidia.com/gpumem", .quota_core = "limits.nvidia.com/gpucores"
@@ -339,13 +369,16 @@ const struct dialect dialect_4paradigm = {
                 "both generations of keys, `hami.sh/vgpu-devices-…` and `4pd.io/…`. " ONE_AT_A_TIME,
             .played = "the plugin at da7d4ed",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
-                      "writes back what is left without saying whose it is.",
+                      "writes back what is left without saying whose it is. " STRAYS,
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     .records = paradigm_records,
     .replaces = paradigm_replaces,
     QUOTA_KEYS,
+    .read_promise = paradigm_read_promise,
+    .any_phase = true,
+    .write_revoked = paradigm_write_revoked,
     FUNCTIONS(paradigm),
 };
 
@@ -369,15 +402,22 @@ const struct dialect dialect_volcano_vgpu = {
                       "`bind-phase` and `bind-time`. A MIG instance is "
                       "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
             .played = "volcano-vgpu-device-plugin at 0bd97d0 and 0798272, both with MIG",
-            .limits = "Several GPU containers, or a GPU init container, in one pod: the newer "
-                      "plugin looks for a pod whose cards in total are what one container asks "
-                      "for. Groups of MIG instances of different sizes whose order is not said, as "
-                      "under HAMi; groups of other names.",
+            .limits =
+                "Several GPU containers, or a GPU init container, in one pod: the newer "
+                "plugin looks for a pod whose cards in total are what one container asks "
+                "for. Groups of MIG instances of different sizes whose order is not said, as "
+                "under HAMi; groups of other names. " STRAYS
+                " Since v1.10 the plugin prefers the pod that is bound beside it, which is not "
+                "refused then.",
         },
     .words =
         VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
     .resources = volcano_resources,
     .records = volcano_records,
     .replaces = volcano_records,
+    .read_promise = volcano_read_promise,
+    .any_phase = true,
+    .write_revoked = volcano_write_revoked,
+    .outranks = volcano_outranks,
     FUNCTIONS(volcano),
 };

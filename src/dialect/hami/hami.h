@@ -37,6 +37,7 @@ struct vgpu {
     bool ends_each;  /* ';' after every container, else between two */
     bool init_first; /* init containers have a place in the text; else they cannot be served */
     bool several;    /* several GPU containers can be served */
+    bool needs_phase;     /* where dialect.any_phase is: only pods that are being allocated */
     bool claims_unmarked; /* pods of these resources without any of these annotations count */
     bool own_count;  /* `count` is nobody else's resource */
 
@@ -79,5 +80,9 @@ struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct po
                                         char **ret_warning);
 void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *allocation,
                             const struct node *node, struct annotations *annotations);
+/* These as struct dialect has them, of a plugin that picks pods in any phase. */
+bool vgpu_read_promise(const struct vgpu *vgpu, const struct pod_view *view,
+                       struct device_promise *ret_promise);
+void vgpu_write_revoked(const struct vgpu *vgpu, struct annotations *annotations);
 void vgpu_write_assigned(const struct vgpu *vgpu, const struct allocation *allocation,
                          struct annotations *annotations);

@@ -96,6 +96,18 @@ static void write_words(const struct vgpu *vgpu, const struct allocation *alloca
     json_end_array(&words->writer);
 }
 
+/* The plugin serves the pod with the least time: that of the new pod, then, beside stray promises. */
+static int64_t time_to_write(const struct vgpu *vgpu, const struct node *node, int64_t seconds)
+{
+    for (guint i = 0; node->promised && i < node->promised->len; i++) {
+        const struct promised *promised = &g_array_index(node->promised, struct promised, i);
+        if (promised->dialect == vgpu->dialect && vgpu->dialect->outranks &&
+            vgpu->dialect->outranks(node, promised->time))
+            seconds = MIN(seconds, promised->time - 1);
+    }
+    return seconds;
+}
+
 void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *allocation,
                             const struct node *node, struct annotations *annotations)
 {
@@ -111,7 +123,8 @@ void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *al
     if (vgpu->instances && instances->len > strlen("[]"))
         annotations_add(annotations, vgpu->instances, g_strdup(instances->str));
     annotations_add(annotations, vgpu->node, g_strdup(node->name));
-    annotations_add(annotations, vgpu->time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
+    annotations_add(annotations, vgpu->time,
+                    g_strdup_printf("%" G_GINT64_FORMAT, time_to_write(vgpu, node, seconds)));
     annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_ALLOCATING));
     annotations_add(annotations, vgpu->bind_time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
 }
@@ -122,6 +135,48 @@ void vgpu_write_assigned(const struct vgpu *vgpu, const struct allocation *alloc
     for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++)
         annotations_add(annotations, vgpu->promised[i], g_strdup(";"));
     annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_SUCCESS));
+}
+
+/* --- promises ------------------------------------------------------------------------------- */
+
+/* What each plugin looks for, in pods of any phase, bound or not:
+ * Project-HAMi/volcano-vgpu-device-plugin 4fb76ba pkg/util/util.go:58-118, v1.9.4 to v1.11.0
+ * pkg/plugin/vgpu/util/util.go:67-105; 4paradigm/k8s-vgpu-scheduler da7d4ed pkg/util/util.go:51. */
+bool vgpu_read_promise(const struct vgpu *vgpu, const struct pod_view *view,
+                       struct device_promise *ret_promise)
+{
+    const char *node = string_pairs_get(&view->annotations, vgpu->node);
+    const char *phase = string_pairs_get(&view->annotations, vgpu->phase);
+    const char *time = string_pairs_get(&view->annotations, vgpu->time);
+    guint64 seconds = 0;
+    bool stands = false;
+
+    if (!node || !*node)
+        return false;
+    for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++) {
+        const char *text = string_pairs_get(&view->annotations, vgpu->promised[i]);
+        stands |= text && strchr(text, ',');
+    }
+    if (vgpu->needs_phase)
+        stands = g_strcmp0(phase, VGPU_PHASE_ALLOCATING) == 0 &&
+                 string_pairs_get(&view->annotations, vgpu->bind_time);
+    if (!stands)
+        return false;
+    if (!time || !g_ascii_string_to_unsigned(time, 10, 0, G_MAXUINT64, &seconds, NULL))
+        seconds = 0;
+    *ret_promise = (struct device_promise){.node = node, .time = (int64_t)MIN(seconds, G_MAXINT64)};
+    return true;
+}
+
+/* The last time of all is what Volcano's plugin writes when it has served a pod. */
+void vgpu_write_revoked(const struct vgpu *vgpu, struct annotations *annotations)
+{
+    for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++)
+        annotations_add(annotations, vgpu->promised[i], g_strdup(""));
+    annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_FAILED));
+    if (!vgpu->needs_phase)
+        annotations_add(annotations, vgpu->time,
+                        g_strdup_printf("%" G_GUINT64_FORMAT, G_MAXUINT64));
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -383,6 +438,21 @@ static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
     return false;
 }
 
+static bool runs(const struct pod_view *view)
+{
+    return view->started || g_strcmp0(view->phase, "Running") == 0;
+}
+
+/* Its containers were given something, and not what it was promised: that stands, or was revoked. */
+static bool is_mistaken(const struct vgpu *vgpu, const struct pod_view *view)
+{
+    const char *phase = string_pairs_get(&view->annotations, vgpu->phase);
+    struct device_promise promise;
+
+    return vgpu->dialect->any_phase && runs(view) &&
+           (vgpu_read_promise(vgpu, view, &promise) || g_strcmp0(phase, VGPU_PHASE_FAILED) == 0);
+}
+
 static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view *view,
                               const struct dialect_options *options,
                               const struct request *request, GArray *shares, char **ret_warning)
@@ -393,6 +463,13 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
 
     bool placed;
 
+    if (is_mistaken(vgpu, view)) {
+        take_asks(request, SHARE_HELD, shares);
+        warn(ret_warning, g_strdup_printf("runs, and annotation '%s' was not handed out to it: it "
+                                          "has what another pod was promised",
+                                          vgpu->promised[0]));
+        return DISTRUST_MISTAKEN;
+    }
     if (text && read_text(vgpu, view, request, text, instances, pieces, &placed) &&
         !names_too_many(request, pieces)) {
         const bool same = deal(request, pieces, placed, shares);
@@ -414,9 +491,9 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
     const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
     /* The plugin fails whom no annotation promises anything: who runs was given some card before the
      * annotations were lost, or another pod's. */
-    const bool runs = view->started || g_strcmp0(view->phase, "Running") == 0;
     take_asks(request,
-              text || marked || runs || options->unplaced_everywhere ? SHARE_HELD : SHARE_NOT_GIVEN,
+              text || marked || runs(view) || options->unplaced_everywhere ? SHARE_HELD
+                                                                           : SHARE_NOT_GIVEN,
               shares);
     if (text) {
         warn(ret_warning,
@@ -434,7 +511,11 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
                           struct allocation *allocation)
 {
     const char *phase = string_pairs_get(&view->annotations, vgpu->phase);
-    const char *time = string_pairs_get(&view->annotations, vgpu->time);
+    /* vgpu-time may be less, see time_to_write. */
+    const char *bind_time = string_pairs_get(&view->annotations, vgpu->bind_time);
+    const char *time = vgpu->dialect->outranks && bind_time
+                           ? bind_time
+                           : string_pairs_get(&view->annotations, vgpu->time);
     const bool pending = is_pending(view);
     const bool over = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0 ||
                       g_strcmp0(phase, VGPU_PHASE_FAILED) == 0;
@@ -442,7 +523,8 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
 
     allocation->assigned = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0;
     /* A pod that nobody has promised anything may take another's promise until it was admitted. */
-    allocation->waiting = pending && !over && (phase || !view->started);
+    allocation->waiting =
+        pending && !over && (phase || !view->started) && allocation->distrust != DISTRUST_MISTAKEN;
     allocation->heeded = may_be_served(view);
     if (time && parse_number(time, TIME_MAX_S, &seconds))
         allocation->assume_time_ns = seconds * NS_PER_S;

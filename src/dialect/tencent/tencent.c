@@ -331,6 +331,21 @@ static struct allocation *read_allocation(const struct pod_view *view,
     return allocation;
 }
 
+/* tkestack/gpu-manager 8cd842ed, also v1.0.9 to v1.1.5: pkg/services/allocator/nvidia/allocator.go: pods of
+ * the node, Pending, not assigned, whose containers are not in its own checkpoint: which they are
+ * once kubelet has started the pod. */
+static bool read_promise(const struct pod_view *view, struct device_promise *ret_promise)
+{
+    const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
+    const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
+    struct demand demand;
+
+    *ret_promise = (struct device_promise){.node = view->node_name};
+    return pending && pod_view_is_bound(view) && !view->started &&
+           (!assigned || g_str_equal(assigned, "false")) &&
+           (!take_demand(view, &demand) || demand.n_cards > 0);
+}
+
 /* --- placement ------------------------------------------------------------------------------ */
 
 static enum reason refuse(const struct node *node, const struct request *request,
@@ -529,6 +544,7 @@ const struct dialect dialect_tencent = {
     .read_allocation = read_allocation,
     .refuse = refuse,
     .in_flight = in_flight,
+    .read_promise = read_promise,
     .one_in_flight = true,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,

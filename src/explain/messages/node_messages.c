@@ -408,6 +408,35 @@ static void tell_waiting(const struct message_context *context)
     g_string_append(context->text, " yet");
 }
 
+struct owners {
+    const struct message_context *context;
+    int n;
+};
+
+static bool append_owner(const struct stray *stray, void *data)
+{
+    struct owners *owners = data;
+    const struct request *request = owners->context->request;
+
+    if (stray->dialect == request->dialect &&
+        (stray->match_amount == 0 || stray->match_amount == request->match_amount) &&
+        ++owners->n <= EXPLAIN_PODS_MAX)
+        g_string_append_printf(owners->context->text, "%s%s/%s", owners->n > 1 ? ", " : "",
+                               stray->ns, stray->name);
+    return true;
+}
+
+static void tell_promises(const struct message_context *context)
+{
+    struct owners owners = {context};
+
+    g_string_append(context->text, "its GPU plugin may give the pod what was promised to ");
+    strays_each(context->question->strays, context->node->name, append_owner, &owners);
+    if (owners.n > EXPLAIN_PODS_MAX)
+        g_string_append_printf(context->text, " and %d more", owners.n - EXPLAIN_PODS_MAX);
+    g_string_append(context->text, ", which kubelet does not ask for any more");
+}
+
 static void append_pause(const struct rejects_pause *pause, void *data)
 {
     const struct message_context *context = data;
@@ -488,6 +517,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_GANG_ROOM] = tell_gang_room,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
     [REASON_AWAITING_TURN] = tell_waiting,
+    [REASON_PROMISE_STANDS] = tell_promises,
 };
 
 char *message_of_node(const struct feasibility *question, const struct node *node,

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Stray promises: a node side may still hand them out, and kubelet does not ask for them any more, or never
+ * would (docs/design/promises.md). By node, which the ledger is told, and by namespace, for who
+ * revokes them.
+ *
+ * There are as many as pods have such annotations: each may cost a pod its card, so none is left out.
+ *
+ * Guarded by the store's lock.
+ */
+#include "json/json.h"
+
+#include <gpuledger/dialect.h>
+
+struct strays;
+
+struct stray {
+    const struct dialect *dialect;
+    const char *uid, *ns, *name; /* of the pod that it was made to */
+    const char *node;
+    int64_t match_amount, time; /* as in struct device_promise */
+    bool revocable;             /* else another scheduler may be about to bind the pod */
+};
+
+struct strays *strays_new(void);
+void strays_free(struct strays *strays);
+
+/* Reads the dialect's promise of the pod; false: it makes none that is stray. */
+bool strays_read(const struct dialect *dialect, const struct pod_view *pod,
+                 struct stray *ret_stray);
+
+/* Whether kubelet will ask for what the pod was promised, in whichever dialect, however long that takes. */
+bool strays_await(const struct pod_view *pod);
+
+/* It is stray, as a list of this number or a watch after it says. Returns whether that is new. */
+bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray *stray,
+                uint32_t generation);
+/* It is not, or no longer. Returns whether it was. */
+bool strays_drop(struct strays *strays, struct ledger *ledger, const struct dialect *dialect,
+                 const char *uid);
+/* Those of pods that the list of this number has not named. */
+void strays_sweep(struct strays *strays, struct ledger *ledger, uint32_t generation);
+
+/* Tells the ledger those of a node that it has just come to know. */
+void strays_show(const struct strays *strays, struct ledger *ledger, const char *node);
+
+/* Until it says no. */
+void strays_each(const struct strays *strays, const char *node,
+                 bool (*visit)(const struct stray *stray, void *data), void *data);
+
+/* Copies, to be freed with strays_free, of at most so many that are to be revoked, namespaces in turns;
+ * none of them again for REVOKE_AGAIN_MS. */
+#define REVOKE_AGAIN_MS 5000
+GPtrArray *strays_take_due(struct strays *strays, guint most, int64_t now_ms);
+
+/* As a record has it, and back; borrowed from the arena. */
+void stray_encode(struct json_writer *writer, const struct stray *stray);
+bool stray_decode(struct json_arena *arena, const cJSON *object, struct stray *ret_stray,
+                  GError **error);

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Promises that a device plugin may hand out, though kubelet does not ask for them. */
+#include "queue/strays.h"
+#include "audit/audit.h"
+#include "explain/messages/messages.h"
+#include "store/feasibility.h"
+#include "verbs/revoker.h"
+
+#include "literals.h"
+#include "stored_world.h"
+#include "suite.h"
+
+#include <string.h>
+
+#define BARRED "The node's GPU plugin may give the pod a GPU that another pod was promised"
+#define AWAITED "A pod of the same size on the node still waits for its GPU"
+#define CARDS(gpu, memory)                                                                         \
+    "[{\"name\":\"c\",\"resources\":{\"limits\":{\"" gpu "\":\"1\",\"" memory "\":\"3000\"}}}]"
+
+/* A node of two cards of 10,000 MiB, whose plugin picks pods in any phase. */
+static const struct site {
+    const char *dialect, *node, *status, *key, *cards, *containers;
+    const char *phase, *time, *promised, *promised_node, *bind_time;
+    bool outranked; /* by what gpuledger binds beside it */
+} sites[] = {
+    {"4paradigm", "f", "{\"allocatable\":{\"nvidia.com/gpu\":\"20\"}}",
+     "4pd.io/node-nvidia-register", "GPU-a,10,10000,100,T4,0,true:GPU-b,10,10000,100,T4,0,true:",
+     CARDS("nvidia.com/gpu", "nvidia.com/gpumem"), "4pd.io/bind-phase", "4pd.io/vgpu-time",
+     "4pd.io/devices-to-allocate", "4pd.io/vgpu-node", "4pd.io/bind-time"},
+    {"volcano-vgpu", "o", "{\"allocatable\":{\"volcano.sh/vgpu-number\":\"20\"}}",
+     "volcano.sh/node-vgpu-register", "GPU-a,10,10000,T4,true:GPU-b,10,10000,T4,true:",
+     CARDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"), "volcano.sh/bind-phase",
+     "volcano.sh/vgpu-time", "volcano.sh/devices-to-allocate", "volcano.sh/vgpu-node",
+     "volcano.sh/bind-time"},
+    {"volcano-vgpu", "v", "{\"allocatable\":{\"volcano.sh/vgpu-number\":\"20\"}}",
+     "volcano.sh/node-vgpu-register",
+     "GPU-a,10,10000,T4,true,hami-core:GPU-b,10,10000,T4,true,hami-core:",
+     CARDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"), "volcano.sh/bind-phase",
+     "volcano.sh/vgpu-time", "volcano.sh/devices-to-allocate", "volcano.sh/vgpu-node",
+     "volcano.sh/bind-time", true},
+};
+#define N_BARRED 2 /* of them */
+#define NEWEST (&sites[2])
+
+static void begin(void)
+{
+    setup();
+    world.extender.bind_timeout_ms = 60;
+    for (size_t i = 0; i < G_N_ELEMENTS(sites); i++) {
+        fake_cluster_put_other_node(cluster, sites[i].node, sites[i].status);
+        fake_cluster_annotate_node(cluster, sites[i].node, sites[i].key, sites[i].cards);
+    }
+    world_catch_up(&world);
+}
+
+static void add(const struct site *site, const char *name)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = name, .containers = site->containers});
+    world_catch_up(&world);
+}
+
+static void bind_to(const struct site *site, const char *name, const char *error)
+{
+    world_expect_bind(&world, name, site->node, error);
+    world_catch_up(&world);
+}
+
+/* Bound, and in that phase without the plugin having been asked. */
+static void leave(const struct site *site, const char *name, const char *phase)
+{
+    add(site, name);
+    bind_to(site, name, "");
+    fake_cluster_set_phase(cluster, name, phase);
+    world_catch_up(&world);
+}
+
+/* As the plugin does that serves the pod. */
+static void serve(const struct site *site, const char *name)
+{
+    fake_cluster_annotate(cluster, name, site->promised, "");
+    fake_cluster_annotate(cluster, name, site->phase, "success");
+    fake_cluster_set_phase(cluster, name, "Running");
+    world_catch_up(&world);
+}
+
+/* In a pod that asks for nothing. */
+static void plant(const struct site *site, const char *name, const char *scheduler,
+                  const char *time)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = name,
+                                                     .containers = "[{\"name\":\"c\"}]",
+                                                     .spec = {{"schedulerName", scheduler}}});
+    fake_cluster_annotate(cluster, name, site->time, time);
+    fake_cluster_annotate(cluster, name, site->bind_time, time);
+    fake_cluster_annotate(cluster, name, site->phase, "allocating");
+    fake_cluster_annotate(cluster, name, site->promised, "GPU-a,NVIDIA,9000,0:");
+    fake_cluster_annotate(cluster, name, site->promised_node, site->node);
+    world_catch_up(&world);
+}
+
+static unsigned revoke_some(void)
+{
+    const unsigned n = revoker_run(world.store, world.extender.cluster);
+
+    world_catch_up(&world);
+    return n;
+}
+
+static int64_t number(const char *pod, const char *key)
+{
+    g_autofree char *text = fake_cluster_annotation(cluster, pod, key);
+
+    ck_assert_ptr_nonnull(text);
+    return g_ascii_strtoll(text, NULL, 10);
+}
+
+static guint n_promised(struct store *store, const char *name)
+{
+    const struct node *node = ledger_node(store_lock(store), name);
+    const guint n = node && node->promised ? node->promised->len : 0;
+
+    store_unlock(store);
+    return n;
+}
+
+static char *message(const char *pod, const char *node_name)
+{
+    const struct pod_view view = {.ns = "ml", .name = pod, .uid = "uid-q"};
+    struct feasibility question;
+    struct moment now;
+    struct ledger *ledger = store_decide(world.store, &now);
+    const struct request *request = store_pending(world.store, "uid-q");
+
+    feasibility_init(&question, world.store,
+                     &(struct feasibility_about){&view, request, &now, WITHOUT_ORDER});
+    const struct node *node = ledger_node(ledger, node_name);
+    const enum reason reason = feasibility_ask(&question, node, NULL);
+    char *text = message_of_node(&question, node, request, reason);
+    feasibility_clear(&question);
+    store_unlock(world.store);
+    return text;
+}
+
+/* --- pods that have ended ---------------------------------------------------------------------- */
+
+/* The next one would be given its card, and the one after it that of the next. */
+START_TEST(what_an_ended_pod_was_promised_keeps_others_away)
+{
+    const struct site *site = &sites[_i / 2];
+
+    leave(site, "x", _i % 2 ? "Failed" : "Succeeded");
+    add(site, "q");
+    bind_to(site, "q", BARRED);
+    g_autofree char *text = message("q", site->node);
+    ck_assert_str_eq(text, "its GPU plugin may give the pod what was promised to ml/x, which "
+                           "kubelet does not ask for any more");
+    ck_assert_uint_eq(revoke_some(), 1);
+    bind_to(site, "q", "");
+    ck_assert_uint_eq(revoke_some(), 0);
+}
+END_TEST
+
+START_TEST(it_is_gone_with_the_pod)
+{
+    leave(&sites[_i], "x", "Failed");
+    ck_assert_uint_eq(n_promised(world.store, sites[_i].node), 1);
+    fake_cluster_delete_pod(cluster, "x");
+    world_catch_up(&world);
+    ck_assert_uint_eq(n_promised(world.store, sites[_i].node), 0);
+}
+END_TEST
+
+/* Who starts now reads them in its first list, and a list sweeps what it does not name. */
+START_TEST(a_list_tells_of_them)
+{
+    leave(&sites[_i], "x", "Failed");
+    g_autoptr(store) other = store_new(store_options(world.store));
+    fake_cluster_list(cluster, other, FEED_PODS);
+    fake_cluster_list(cluster, other, FEED_NODES); /* in whichever order */
+    ck_assert_uint_eq(n_promised(other, sites[_i].node), 1);
+    g_autoptr(store) copy = store_copy(other);
+    ck_assert_uint_eq(n_promised(copy, sites[_i].node), 1);
+    store_list_begin(other, FEED_PODS);
+    store_list_end(other, FEED_PODS);
+    ck_assert_uint_eq(n_promised(other, sites[_i].node), 0);
+}
+END_TEST
+
+/* Volcano's newer plugin serves the least time. gpuledger itself goes by the true one. */
+START_TEST(a_newcomer_outranks_it)
+{
+    leave(NEWEST, "x", "Failed");
+    fake_cluster_annotate(cluster, "x", NEWEST->time, "1000");
+    world_catch_up(&world);
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", "");
+    ck_assert_int_eq(number("q", NEWEST->time), 999);
+    const struct allocation *held = ledger_get(store_lock(world.store), "uid-q");
+    ck_assert_int_eq(held->assume_time_ns / G_GINT64_CONSTANT(1000000000),
+                     number("q", NEWEST->bind_time));
+    ck_assert_int_gt(held->assume_time_ns, G_GINT64_CONSTANT(1000) * 1000000000);
+    store_unlock(world.store);
+    ck_assert_uint_eq(revoke_some(), 1); /* for its older releases */
+}
+END_TEST
+
+START_TEST(a_patch_that_fails_is_sent_again_later)
+{
+    leave(&sites[0], "x", "Failed");
+    fake_cluster_script_annotate(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
+    ck_assert_uint_eq(revoke_some(), 0);
+    ck_assert_uint_eq(revoke_some(), 0); /* not yet */
+    struct strays *strays = store_strays(world.store);
+    store_lock(world.store);
+    const int64_t now_ms = g_get_monotonic_time() / 1000;
+    g_autoptr(GPtrArray) none = strays_take_due(strays, 9, now_ms);
+    g_autoptr(GPtrArray) due = strays_take_due(strays, 9, now_ms + REVOKE_AGAIN_MS);
+    store_unlock(world.store);
+    ck_assert_uint_eq(none->len, 0);
+    ck_assert_uint_eq(due->len, 1);
+}
+END_TEST
+
+/* --- pods that tenants made ------------------------------------------------------------------- */
+
+START_TEST(a_planted_promise_is_revoked)
+{
+    const struct site *site = &sites[_i];
+
+    plant(site, "evil/p", "\"default-scheduler\"", "0");
+    add(site, "q");
+    bind_to(site, "q", BARRED); /* the least time of all */
+    ck_assert_uint_eq(revoke_some(), 1);
+    bind_to(site, "q", "");
+}
+END_TEST
+
+/* Which is about to bind the pod; but it does not write a time of 0. */
+START_TEST(that_of_volcano_itself_is_left_alone)
+{
+    plant(NEWEST, "evil/p", "\"volcano\"", "1000");
+    ck_assert_uint_eq(revoke_some(), 0);
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", "");
+    ck_assert_int_lt(number("q", NEWEST->time), 1000);
+    serve(NEWEST, "q");
+    plant(NEWEST, "evil/p0", "\"volcano\"", "0");
+    add(NEWEST, "r");
+    bind_to(NEWEST, "r", BARRED);
+    ck_assert_uint_eq(revoke_some(), 1);
+    bind_to(NEWEST, "r", "");
+}
+END_TEST
+
+START_TEST(a_namespace_with_many_keeps_no_other_waiting)
+{
+    for (int i = 0; i < 100; i++) {
+        g_autofree char *name = g_strdup_printf("evil/p%d", i);
+        plant(&sites[0], name, "\"default-scheduler\"", "0");
+    }
+    leave(NEWEST, "x", "Failed");
+    store_lock(world.store);
+    g_autoptr(GPtrArray) due = strays_take_due(store_strays(world.store), 2, 1);
+    store_unlock(world.store);
+    bool found = false;
+    for (guint i = 0; i < due->len; i++)
+        found |= g_str_equal(((const struct stray *)due->pdata[i])->name, "x");
+    ck_assert(found);
+}
+END_TEST
+
+/* Whom kubelet will ask for is no stray. */
+START_TEST(who_waits_for_the_plugin_is_not_among_them)
+{
+    add(&sites[_i], "x");
+    bind_to(&sites[_i], "x", "");
+    ck_assert_uint_eq(n_promised(world.store, sites[_i].node), 0);
+    ck_assert_uint_eq(revoke_some(), 0);
+    serve(&sites[_i], "x");
+    ck_assert_uint_eq(n_promised(world.store, sites[_i].node), 0);
+}
+END_TEST
+
+/* --- pods that were given what others were promised ------------------------------------------- */
+
+static void expect_place(const struct site *site, const char *uid, bool known)
+{
+    const struct allocation *held = ledger_get(store_lock(world.store), uid);
+
+    ck_assert(known == (held->shares[0].card != CARD_UNKNOWN));
+    ck_assert(known == (held->distrust == DISTRUST_NONE || held->distrust == DISTRUST_EDITED));
+    store_unlock(world.store);
+    ck_assert_int_eq(world_unplaced(&world, site->node) > 0, !known);
+}
+
+static bool finds(const char *cause)
+{
+    g_autoptr(audit_report) report = audit_look(world.store, &(struct audit_options){0});
+    bool found = false;
+
+    for (guint i = 0; i < report->rows->len; i++) {
+        const struct audit_row *row = report->rows->pdata[i];
+        found |= g_str_equal(audit_cause_info(row->cause)->code, cause);
+    }
+    return found;
+}
+
+START_TEST(who_runs_while_its_promise_stands_is_anywhere)
+{
+    const struct site *site = &sites[_i];
+
+    leave(site, "x", "Running");
+    expect_place(site, "uid-x", false);
+    ck_assert(finds("promise_stands") && finds("mistaken"));
+    ck_assert_uint_eq(revoke_some(), 1);
+    expect_place(site, "uid-x", false);
+    ck_assert(!finds("promise_stands") && finds("mistaken"));
+    g_autoptr(store) other = store_new(store_options(world.store));
+    fake_cluster_list(cluster, other, FEED_PODS);
+    const struct allocation *held = ledger_get(store_lock(other), "uid-x");
+    ck_assert_int_eq(held->shares[0].card, CARD_UNKNOWN);
+    store_unlock(other);
+}
+END_TEST
+
+START_TEST(who_was_seen_served_stays_on_its_card)
+{
+    const struct site *site = &sites[_i];
+
+    add(site, "x");
+    bind_to(site, "x", "");
+    serve(site, "x");
+    fake_cluster_annotate(cluster, "x", site->phase, "allocating");
+    fake_cluster_annotate(cluster, "x", site->promised, "GPU-b,NVIDIA,3000,0:");
+    world_catch_up(&world);
+    ck_assert_uint_eq(n_promised(world.store, site->node), 1);
+    const struct allocation *held = ledger_get(store_lock(world.store), "uid-x");
+    ck_assert_int_eq(held->shares[0].card, 0);
+    store_unlock(world.store);
+    ck_assert_uint_eq(revoke_some(), 1);
+    ck_assert_int_eq(world_unplaced(&world, site->node), 0);
+}
+END_TEST
+
+/* --- gpushare --------------------------------------------------------------------------------- */
+
+static void let_pass(int64_t *now_ms, int64_t ms)
+{
+    struct moment moment = {.now_ns = 1, .now_ms = *now_ms += ms};
+
+    store_set_moment(world.store, &moment);
+    store_decide_recorded(world.store, &moment);
+    store_unlock(world.store);
+    store_set_moment(world.store, NULL);
+}
+
+/* The plugin may give it to the next pod of the size as long as it is Pending, however old it is. */
+START_TEST(a_mark_that_was_lost_is_made_up_for)
+{
+    int64_t now_ms = g_get_monotonic_time() / 1000;
+
+    for (int i = 0; i < 2; i++)
+        world_add_pending(&world, i ? "q" : "p", 5);
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    for (int i = 0; i < 10; i++) {
+        let_pass(&now_ms, 60000);
+        world_expect_bind(&world, "q", "duo", AWAITED);
+    }
+    ck_assert_uint_eq(revoke_some(), 0);
+    fake_cluster_start(cluster, "p"); /* an image is being pulled */
+    world_catch_up(&world);
+    let_pass(&now_ms, 600000);
+    world_expect_bind(&world, "q", "duo", BARRED);
+    world_add_pending(&world, "r", 4); /* of another size */
+    world_expect_bind(&world, "r", "duo", "");
+    ck_assert_uint_eq(revoke_some(), 1);
+    g_autofree char *mark = fake_cluster_annotation(cluster, "p", "ALIYUN_COM_GPU_MEM_ASSIGNED");
+    ck_assert_str_eq(mark, "true");
+    world_expect_bind(&world, "q", "duo", "");
+    ck_assert_int_eq(world_card(&world, "uid-p"), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("strays");
+    TCase *tests = tcase_create("store");
+
+    tcase_add_checked_fixture(tests, begin, teardown);
+    tcase_add_loop_test(tests, what_an_ended_pod_was_promised_keeps_others_away, 0, 2 * N_BARRED);
+    tcase_add_loop_test(tests, it_is_gone_with_the_pod, 0, G_N_ELEMENTS(sites));
+    tcase_add_loop_test(tests, a_list_tells_of_them, 0, G_N_ELEMENTS(sites));
+    tcase_add_test(tests, a_newcomer_outranks_it);
+    tcase_add_test(tests, a_patch_that_fails_is_sent_again_later);
+    tcase_add_loop_test(tests, a_planted_promise_is_revoked, 0, G_N_ELEMENTS(sites));
+    tcase_add_test(tests, that_of_volcano_itself_is_left_alone);
+    tcase_add_test(tests, a_namespace_with_many_keeps_no_other_waiting);
+    tcase_add_loop_test(tests, who_waits_for_the_plugin_is_not_among_them, 0, G_N_ELEMENTS(sites));
+    tcase_add_loop_test(tests, who_runs_while_its_promise_stands_is_anywhere, 0,
+                        G_N_ELEMENTS(sites));
+    tcase_add_loop_test(tests, who_was_seen_served_stays_on_its_card, 0, G_N_ELEMENTS(sites));
+    tcase_add_test(tests, a_mark_that_was_lost_is_made_up_for);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
