@@ -422,7 +422,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         forget_pending(store, pod->uid);
         if (allocation) {
             take_room(store, pod, allocation->created_s);
-            allocation->facts = pod_facts_pool_get(store->facts, pod);
+            if (!allocation->facts) /* else it is a copy of what was known, and so are they */
+                allocation->facts = pod_facts_pool_get(store->facts, pod);
             news = record_allocation(store, pod, allocation, &sealed,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND,
                                      asked != NULL);

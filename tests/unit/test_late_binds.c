@@ -146,8 +146,8 @@ END_TEST
 
 static bool has_freed(void (*change)(void))
 {
-    const uint64_t before =
-        (filter("other", "3", 0, "", "n1"), ledger_freed(store_lock(extender.store)));
+    g_autofree char *others = filter("other", "3", 0, "", "n1");
+    const uint64_t before = ledger_freed(store_lock(extender.store));
     store_unlock(extender.store);
     change();
     g_autofree char *passing = filter("small", "3", 0, "", "n1");
