@@ -175,6 +175,8 @@ def check_verdicts(tap, folder):
              for name, suites in (("a", {"unit", "core"}), ("b", {"cli"}), ("c", {"prop"}))}
     chosen = judge.choose(Mistake("m", "core", "", "", tests=["c", "cli", "a"]), tests)
     tap.equal([one.name for one in chosen], ["a", "c", "b"], "the folder's own tests, then others by name or suite")
+    chosen = judge.choose(Mistake("m", "core", "", "", tests=["c"]), tests, ["cli"])
+    tap.equal([one.name for one in chosen], ["b"], "only what is asked for")
 
 
 def check_copy(tap, folder):
