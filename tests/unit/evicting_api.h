@@ -27,6 +27,7 @@ static GPtrArray *texts; /* of the script */
 
 static inline void evicting_begin(void)
 {
+    clock_begin();
     texts = g_ptr_array_new_with_free_func(g_free);
     api_begin();
 }
