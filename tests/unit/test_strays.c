@@ -160,6 +160,32 @@ START_TEST(what_an_ended_pod_was_promised_keeps_others_away)
 }
 END_TEST
 
+static void *bind_q(void *data)
+{
+    return world_bind(&world, "q", data);
+}
+
+/* Filter lets no pod come then; those that came before wait at bind, as for a plugin that has to serve another. */
+START_TEST(a_bind_waits_until_it_is_revoked)
+{
+    const struct site *site = &sites[_i];
+    pthread_t thread;
+    g_autofree char *error = NULL;
+
+    leave(site, "x", "Failed");
+    add(site, "q");
+    world.extender.bind_timeout_ms = 60000;
+    const unsigned sent = fake_cluster_n_sent(cluster);
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_q, (void *)site->node), 0);
+    g_usleep(30000);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), sent);
+    ck_assert_uint_eq(revoke_some(), 1);
+    pthread_join(thread, (void **)&error);
+    ck_assert_str_eq(error, "");
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), sent + 1);
+}
+END_TEST
+
 START_TEST(it_is_gone_with_the_pod)
 {
     leave(&sites[_i], "x", "Failed");
@@ -389,6 +415,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, begin, teardown);
     tcase_add_loop_test(tests, what_an_ended_pod_was_promised_keeps_others_away, 0, 2 * N_BARRED);
+    tcase_add_loop_test(tests, a_bind_waits_until_it_is_revoked, 0, N_BARRED);
     tcase_add_loop_test(tests, it_is_gone_with_the_pod, 0, G_N_ELEMENTS(sites));
     tcase_add_loop_test(tests, a_list_tells_of_them, 0, G_N_ELEMENTS(sites));
     tcase_add_test(tests, a_newcomer_outranks_it);

@@ -145,10 +145,11 @@ static enum reason ask(struct attempt *attempt, struct store *store, const struc
     feasibility_init(&question, store,
                      &(struct feasibility_about){&pod, attempt->request, moment, WITHOUT_PLUGIN});
     const enum reason reason = feasibility_ask(&question, node, ret_placement);
-    attempt->waits = reason == REASON_NONE && question.waits
-                         ? dialect_why_wait(question.seen, attempt->request)
-                         : REASON_NONE;
-    attempt->wait_ms = attempt->waits != REASON_NONE ? time_left(&question, moment) : INT64_MAX;
+    const bool waits = reason == REASON_NONE && question.waits;
+    attempt->waits = waits ? dialect_why_wait(question.seen, attempt->request)
+                     : reason == REASON_PROMISE_STANDS ? reason /* until it is revoked */
+                                                       : REASON_NONE;
+    attempt->wait_ms = waits ? time_left(&question, moment) : INT64_MAX;
     feasibility_clear(&question);
     return reason;
 }
