@@ -85,7 +85,7 @@ void kubelets_admit(struct played_pod *pod)
         mark_slices(pod, "4pd.io", "hami.sh/vgpu-devices-to-allocate", "4pd.io/mutex.lock");
     if (named >> VVGPU & 1)
         mark_slices(pod, "volcano.sh", "volcano.sh/devices-to-allocate", NULL);
-    played_touch(pod, true);
+    played_touch(pod);
 }
 
 static bool is_due(const struct played_pod *pod)
@@ -104,12 +104,12 @@ bool kubelets_act(void)
             continue;
         if (pod->terminating) { /* its containers stop within the grace period */
             pod->phase = FAILED;
-            played_touch(pod, true);
+            played_touch(pod);
         } else if (!pod->started) {
             kubelets_admit(pod);
         } else {
             pod->phase = RUNNING;
-            played_touch(pod, true);
+            played_touch(pod);
         }
         return true;
     }

@@ -247,15 +247,11 @@ void played_announce(struct played_pod *pod)
     server_note(POD, "ADDED", g_strdup(played_json(pod)));
 }
 
-/* As a watcher is told whose selector leaves out what has ended. */
-void played_touch(struct played_pod *pod, bool was_seen)
+void played_touch(struct played_pod *pod)
 {
     pod->version = ++server.version;
     g_clear_pointer(&pod->text, g_free);
-    if (played_lives(pod))
-        server_note(POD, "MODIFIED", g_strdup(played_json(pod)));
-    else if (was_seen)
-        server_note(POD, "DELETED", g_strdup(played_json(pod)));
+    server_note(POD, "MODIFIED", g_strdup(played_json(pod)));
 }
 
 void played_delete(struct played_pod *pod)
@@ -263,12 +259,10 @@ void played_delete(struct played_pod *pod)
     if (!pod->exists)
         return;
     g_autofree char *key = key_of(pod);
-    bool lived = played_lives(pod);
 
     pod->version = ++server.version;
     g_clear_pointer(&pod->text, g_free);
-    if (lived)
-        server_note(POD, "DELETED", g_strdup(played_json(pod)));
+    server_note(POD, "DELETED", g_strdup(played_json(pod)));
     g_hash_table_remove(names, key);
     pod->exists = false;
 }
@@ -276,7 +270,7 @@ void played_delete(struct played_pod *pod)
 void played_edit(struct played_pod *pod, const char *key, const char *value)
 {
     words_set(&pod->annotations, key, value);
-    played_touch(pod, played_lives(pod));
+    played_touch(pod);
     if (pod->node < 0) {
         pod->wished_version = pod->version;
         return;
@@ -342,7 +336,8 @@ GPtrArray *server_objects(enum resource resource, const char *selector)
 
     for (unsigned i = 0; resource == POD && i < played_n(); i++) {
         struct played_pod *pod = played_at(i);
-        if (played_lives(pod) && (!of_node || pod->node == node))
+        /* Who asks about a node leaves out what has ended. */
+        if (pod->exists && (!of_node || (played_lives(pod) && pod->node == node)))
             g_ptr_array_add(objects, g_strdup(played_json(pod)));
     }
     for (int i = 0; resource == NODE && i < PLAYED_NODES; i++) {
@@ -399,7 +394,7 @@ static void bind(struct played_pod *pod, const cJSON *binding, struct server_rep
         g_hash_table_insert(played.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
         server.n_granted++;
         pod->bound_us = sim_now_us();
-        played_touch(pod, was_seen);
+        played_touch(pod);
         pod->bound_version = pod->version;
         if (was_seen)
             played.on_granted(pod);
@@ -416,7 +411,7 @@ static void patch_pod(struct played_pod *pod, const cJSON *merge, struct server_
         server_refuse(reply, 422, "Invalid", "metadata.uid: field is immutable");
     } else {
         take_words(&pod->annotations, object_at(merge, "metadata", "annotations"));
-        played_touch(pod, played_lives(pod));
+        played_touch(pod);
         played.n_patched++;
         if (played.on_patched)
             played.on_patched(pod);

@@ -87,7 +87,7 @@ struct played_pod *played_slot(int max);
 struct played_pod *played_pod_new(struct played_pod *slot, const char *ns);
 struct box *played_add_box(struct played_pod *pod, enum box_sort sort, const char *limits);
 void played_announce(struct played_pod *pod);
-void played_touch(struct played_pod *pod, bool was_seen);
+void played_touch(struct played_pod *pod);
 void played_delete(struct played_pod *pod);
 /* By its author, not by a node side. */
 void played_edit(struct played_pod *pod, const char *key, const char *value);

@@ -125,7 +125,7 @@ static inline void admit(struct played_pod *pod)
     pass(S);
     if (!pod->image_missing && pod->phase == PENDING) {
         pod->phase = RUNNING;
-        played_touch(pod, true);
+        played_touch(pod);
         pass(S);
     }
 }

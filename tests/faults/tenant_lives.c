@@ -68,14 +68,14 @@ static void kept(const struct named *row, enum tenant_way way, deed *does)
     if (pod->node < 0 || other->node < 0)
         return;
     pod->terminating = true;
-    played_touch(pod, true);
+    played_touch(pod);
     pass(S);
     commit(way, does, pod, row);
     pass(AFTER_WAITS);
     struct played_pod *next = ask_for_card(row, 0);
     must_not_come(next, "a pod that is being deleted holds its card");
     pod->phase = FAILED;
-    played_touch(pod, true);
+    played_touch(pod);
     pass(S);
     must_come(next, SOON_S, "its containers have ended");
     if (next->node < 0)

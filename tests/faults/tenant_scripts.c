@@ -309,6 +309,98 @@ static void h2_waits(const struct named *row, bool restart)
               "three cards are free, and nothing waits for ever");
 }
 
+/* --- promises that plugins hand out though kubelet does not ask for them ------------------------ */
+
+struct promising {
+    const char *kind;
+    enum tongue tongue;
+    const char *node, *phase, *bind_time, *time, *promise;
+    bool by_time; /* the plugin serves the least; else the first by name that is being allocated */
+};
+
+static const struct promising promising[] = {
+    {"4paradigm", PARADIGM, "4pd.io/vgpu-node", "4pd.io/bind-phase", "4pd.io/bind-time",
+     "4pd.io/vgpu-time", "hami.sh/vgpu-devices-to-allocate"},
+    {"volcano-vgpu", VVGPU, "volcano.sh/vgpu-node", "volcano.sh/bind-phase", "volcano.sh/bind-time",
+     "volcano.sh/vgpu-time", "volcano.sh/devices-to-allocate", true},
+};
+
+static bool is_candidate(const struct promising *row, const struct played_pod *pod)
+{
+    const char *promise = words_get(&pod->annotations, row->promise);
+
+    if (!pod->exists || g_strcmp0(words_get(&pod->annotations, row->node), "n0") != 0)
+        return false;
+    return row->by_time ? promise && strchr(promise, ',')
+                        : g_strcmp0(words_get(&pod->annotations, row->phase), "allocating") == 0 &&
+                              words_get(&pod->annotations, row->bind_time);
+}
+
+static bool goes_before(const struct promising *row, const struct played_pod *a,
+                        const struct played_pod *b)
+{
+    const char *left = words_get(&a->annotations, row->time);
+    const char *right = words_get(&b->annotations, row->time);
+
+    if (row->by_time)
+        return g_ascii_strtoull(left ? left : "0", NULL, 10) <=
+               g_ascii_strtoull(right ? right : "0", NULL, 10);
+    return g_strcmp0(a->ns, b->ns) < 0 ||
+           (g_strcmp0(a->ns, b->ns) == 0 && strcmp(a->name, b->name) < 0);
+}
+
+/* The plugin has only what pods say, whatever has become of them, and kubelet does not name any. */
+static void admit_by_promise(const struct promising *row, struct played_pod *pod)
+{
+    const struct played_pod *first = NULL;
+
+    for (unsigned i = 0; i < played_n(); i++) {
+        const struct played_pod *other = played_at(i);
+        if (is_candidate(row, other) && (!first || goes_before(row, other, first)))
+            first = other;
+    }
+    if (first != pod)
+        complain("%s/%s is given what %s/%s was promised", pod->ns, pod->name,
+                 first ? first->ns : "", first ? first->name : "nobody");
+    admit(pod);
+}
+
+static void plant_promise(const struct promising *row, struct played_pod *pod, const char *time)
+{
+    words_set(&pod->annotations, row->node, "n0");
+    words_set(&pod->annotations, row->bind_time, time);
+    words_set(&pod->annotations, row->time, time);
+    words_set(&pod->annotations, row->promise, "GPU-n0-0,NVIDIA,24576,0:;");
+    edit(pod, row->phase, "allocating");
+}
+
+enum promise_way { PROMISE_REJECTED, PROMISE_UNBOUND, PROMISE_RUNNING, PROMISE_WAYS };
+
+static void promise(const struct promising *row, enum promise_way way)
+{
+    one_node(row->kind, 4);
+    start();
+    struct played_pod *thief = way == PROMISE_UNBOUND ? announce(begin("a", ""))
+                                                      : announce(begin_part("a", row->tongue, 0, 6));
+    if (way != PROMISE_UNBOUND)
+        must_come(thief, 10, "there is room");
+    if (way == PROMISE_REJECTED) { /* by kubelet, before it has asked the plugin */
+        thief->phase = FAILED;
+        played_touch(thief);
+        pass(S);
+    } else {
+        if (way == PROMISE_RUNNING)
+            admit_by_promise(row, thief);
+        plant_promise(row, thief, "0");
+    }
+    for (int i = 0; i < 3; i++) {
+        struct played_pod *pod = announce(begin_part("bank", row->tongue, 0, 6));
+        must_come(pod, SOON_S, "cards are free");
+        if (pod->node >= 0)
+            admit_by_promise(row, pod);
+    }
+}
+
 static void h2_replicas(const char *kind)
 {
     one_node(kind, 8);
@@ -422,6 +514,12 @@ static void run_all(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(named); i++)
         run_named(&named[i]);
+    static const char *const promise_ways[PROMISE_WAYS] = {"rejected", "unbound", "running"};
+    for (size_t i = 0; i < G_N_ELEMENTS(promising); i++) {
+        for (int way = 0; way < PROMISE_WAYS; way++)
+            SCRIPT(g_strdup_printf("promise-%s-%s", promise_ways[way], promising[i].kind),
+                   promise(&promising[i], (enum promise_way)way));
+    }
     SCRIPT(g_strdup("C3-gpushare-core-101"), c3_gpushare_core());
     SCRIPT(g_strdup("C3-hami-core-101"), c3_hami_core());
     SCRIPT(g_strdup("C3-nvidia-65-containers"), c3_nvidia_65());

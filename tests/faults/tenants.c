@@ -393,7 +393,7 @@ static void edit_label(void *data)
         return;
     pod->tainted = true;
     words_set(&pod->labels, key, chance_percent(20) ? NULL : value);
-    played_touch(pod, true);
+    played_touch(pod);
 }
 
 static bool has_wish(const struct played_pod *pod)
@@ -422,7 +422,7 @@ static void end_pod(void *data)
     if (!pod)
         return;
     pod->phase = chance_percent(50) ? SUCCEEDED : FAILED;
-    played_touch(pod, true);
+    played_touch(pod);
 }
 
 static bool is_there(const struct played_pod *pod)
@@ -445,7 +445,7 @@ static void terminate_pod(void *data)
     if (!pod || pod->terminating)
         return;
     pod->terminating = true;
-    played_touch(pod, played_lives(pod));
+    played_touch(pod);
 }
 
 static void stop_asking(void *data)
