@@ -36,6 +36,7 @@ struct dialect_options {
     int64_t tenant_isolation; /* enum isolation: pods of several namespaces share a card only where
                                * its holders are kept apart at least so */
     int64_t hami_default_memory; /* MiB of each card for a container that says nothing; 0: all */
+    int64_t hami_memory_factor;  /* MiB in one nvidia.com/gpumem, for HAMi; 0: 1 */
     int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
     int64_t hami_memory_scaling; /* percent that cards are registered with; 0: as much as they have */
     char *hami_mig_templates; /* "MODEL=7x1g.5gb:5120,…;…": how plugins before v2.10 cut cards; NULL

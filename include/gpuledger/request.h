@@ -30,6 +30,8 @@ enum amount_kind {
 struct amount {
     int64_t value;
     enum amount_kind kind;
+    int64_t
+        at_least; /* bytes that it comes to on a card that has them; of what a pod holds alone */
 };
 
 /* One container's wish (or the pod's as a whole): the same amount on each of `count` different

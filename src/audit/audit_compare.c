@@ -75,7 +75,8 @@ static bool same_amounts(const struct allocation *a, const struct allocation *b)
         const struct share *left = &a->shares[i], *right = &b->shares[i];
 
         if (left->memory.value != right->memory.value || left->memory.kind != right->memory.kind ||
-            left->core != right->core || left->exclusive != right->exclusive)
+            left->memory.at_least != right->memory.at_least || left->core != right->core ||
+            left->exclusive != right->exclusive)
             return false;
     }
     return true;

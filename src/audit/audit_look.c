@@ -78,7 +78,7 @@ static void look_at_annotations(const struct look *look, const struct allocation
     else if (pod->n_shares == 0)
         find(look, cause, pod, g_strdup("nothing: its node side gives it no card"));
     else if (pod->distrust == DISTRUST_EDITED)
-        find(look, cause, pod, g_strdup("by its containers; the annotation states another amount"));
+        find(look, cause, pod, g_strdup("the larger, if it runs with what the annotation states"));
     else if (pod->distrust == DISTRUST_WAITED)
         find(look, cause, pod, g_strdup("on its card; nobody waits for it any longer"));
     else if (unplaced || look->node->n_cards == 1)

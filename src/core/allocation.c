@@ -370,9 +370,9 @@ bool share_same_place(const struct share *a, const struct share *b)
 static bool share_equal(const struct share *a, const struct share *b)
 {
     return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
-           a->container == b->container && share_same_place(a, b) && a->core == b->core &&
-           a->exclusive == b->exclusive && a->init == b->init &&
-           a->sidecar == b->sidecar && a->named == b->named &&
+           a->memory.at_least == b->memory.at_least && a->container == b->container &&
+           share_same_place(a, b) && a->core == b->core && a->exclusive == b->exclusive &&
+           a->init == b->init && a->sidecar == b->sidecar && a->named == b->named &&
            a->basis == b->basis && a->devices == b->devices && a->replicas == b->replicas &&
            a->dialect == b->dialect && mig_place_equal(a->place, b->place);
 }

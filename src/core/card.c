@@ -21,14 +21,19 @@ int64_t amount_bytes(struct amount amount, int64_t memory_unit)
 
 int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount)
 {
-    int64_t whole = card ? card->memory : 0;
+    int64_t whole = card ? card->memory : 0, part;
 
-    if (amount.kind != AMOUNT_THOUSANDTHS)
+    if (amount.kind != AMOUNT_THOUSANDTHS && amount.at_least == 0)
         return amount_bytes(amount, node->memory_unit);
     for (int32_t i = 0; !card && i < node->n_cards; i++)
         whole = MAX(whole, node->cards[i].memory);
-    int64_t part = whole / 1000 * amount.value + whole % 1000 * amount.value / 1000;
-    return whole % MIB == 0 ? part - part % MIB : part;
+    if (amount.kind == AMOUNT_THOUSANDTHS) {
+        part = whole / 1000 * amount.value + whole % 1000 * amount.value / 1000;
+        part = whole % MIB == 0 ? part - part % MIB : part;
+    } else {
+        part = amount_bytes(amount, node->memory_unit);
+    }
+    return MAX(part, MIN(amount.at_least, whole));
 }
 
 /* What one multiprocessor counts: about as many thousandths as it is, so that the sum of any

@@ -37,6 +37,10 @@
      .help = "Let gpu-manager take its own card and say which, rather than fail a pod whose card it "
              "would not have taken: when a pod has ended meanwhile, or equal cards differ in what "
              "only gpu-manager sees."},
+    {"hami-memory-factor", INT(dialects.hami_memory_factor, "N", "1", 1, 1 << 20),
+     IN(PLACEMENT, READER),
+     .help = "How many MiB one nvidia.com/gpumem is: HAMi's memoryFactor, since v2.8. Nodes do not "
+             "say; without it pods get less than they ask for."},
     {"hami-default-memory", INT(dialects.hami_default_memory, "MIB", "0", 0, 16777216),
      IN(PLACEMENT, READER),
      .help = "What a container gets of each card's memory if it asks HAMi's, 4paradigm's or "

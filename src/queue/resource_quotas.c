@@ -34,6 +34,7 @@ struct quota {
 
 struct resource_quotas {
     GPtrArray *all; /* struct quota *, those with limits of ours */
+    int64_t mib;    /* in one of what limits memory */
 };
 
 /* One limit in a room. */
@@ -65,7 +66,13 @@ struct resource_quotas *resource_quotas_new(void)
     struct resource_quotas *quotas = g_new0(struct resource_quotas, 1);
 
     quotas->all = g_ptr_array_new_with_free_func(quota_free);
+    quotas->mib = 1;
     return quotas;
+}
+
+void resource_quotas_scale(struct resource_quotas *quotas, int64_t mib)
+{
+    quotas->mib = MAX(mib, 1);
 }
 
 void resource_quotas_free(struct resource_quotas *quotas)
@@ -90,6 +97,7 @@ struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas
 {
     struct resource_quotas *copy = resource_quotas_new();
 
+    copy->mib = quotas->mib;
     for (guint i = 0; i < quotas->all->len; i++) {
         const struct quota *quota = g_ptr_array_index(quotas->all, i);
         g_ptr_array_add(copy->all, quota_new(quota->ns, quota->name, quota->generation,
@@ -123,8 +131,18 @@ static struct quota *find(const struct resource_quotas *quotas, const char *ns, 
     return NULL;
 }
 
+static bool is_core_key(const char *key)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        if (g_strcmp0(key_of(dialects[i], KIND_CORE), key) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* NULL: one of them cannot be read. */
-static GArray *read_limits(const struct resource_quota_view *view, GError **error)
+static GArray *read_limits(const struct resource_quotas *quotas,
+                           const struct resource_quota_view *view, GError **error)
 {
     g_autoptr(GArray) limits = g_array_new(FALSE, FALSE, sizeof(struct limit));
 
@@ -137,6 +155,9 @@ static GArray *read_limits(const struct resource_quota_view *view, GError **erro
                            limit.key);
             return NULL;
         }
+        if (!is_core_key(limit.key))
+            limit.value =
+                limit.value > INT64_MAX / quotas->mib ? INT64_MAX : limit.value * quotas->mib;
         if (limit.value > 0)
             g_array_append_val(limits, limit);
     }
@@ -159,7 +180,7 @@ bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_q
                          uint32_t generation, bool *ret_changed, GError **error)
 {
     struct quota *before = find(quotas, view->ns, view->name);
-    g_autoptr(GArray) limits = read_limits(view, error);
+    g_autoptr(GArray) limits = read_limits(quotas, view, error);
 
     if (before)
         before->generation = generation;
@@ -371,11 +392,7 @@ static bool is_key(const struct dialect *dialect, enum kind kind, const char *ke
 
 static const char *unit_of(const char *key)
 {
-    for (size_t i = 0; dialects[i]; i++) {
-        if (is_key(dialects[i], KIND_CORE, key))
-            return units[KIND_CORE];
-    }
-    return units[KIND_MEMORY];
+    return units[is_core_key(key) ? KIND_CORE : KIND_MEMORY];
 }
 
 void resource_quotas_each(const struct resource_quotas *quotas,

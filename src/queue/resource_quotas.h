@@ -20,6 +20,9 @@ struct resource_quotas;
 
 struct resource_quotas *resource_quotas_new(void);
 void resource_quotas_free(struct resource_quotas *quotas);
+/* Before any: how many MiB one of what limits memory is. Source: Project-HAMi/HAMi v2.10.0, whose quotas
+ * multiply limits by the memoryFactor. */
+void resource_quotas_scale(struct resource_quotas *quotas, int64_t mib);
 /* A copy that knows the same. */
 struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas);
 

@@ -10,6 +10,8 @@ void share_encode(struct json_writer *writer, const struct share *share)
     json_key_bool(writer, "units", share->memory.kind == AMOUNT_NODE_UNITS);
     if (share->memory.kind == AMOUNT_THOUSANDTHS)
         json_key_bool(writer, "thousandths", true);
+    if (share->memory.at_least > 0)
+        json_key_int(writer, "least", share->memory.at_least);
     json_key_int(writer, "card", share->card);
     json_key_int(writer, "core", share->core);
     json_key_int(writer, "container", share->container);
@@ -40,13 +42,14 @@ void share_encode(struct json_writer *writer, const struct share *share)
 }
 
 struct said_share {
-    int64_t memory, card, core, container, devices, replicas, layout, start, size, basis;
+    int64_t memory, least, card, core, container, devices, replicas, layout, start, size, basis;
     bool units, thousandths, exclusive, init, sidecar;
     const char *device, *gpu, *dialect;
 };
 
 static const struct json_field share_fields[] = {
     JSON_FIELD_INT64(struct said_share, memory, "memory", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct said_share, least, "least", 0),
     JSON_FIELD_BOOL(struct said_share, units, "units", 0),
     JSON_FIELD_BOOL(struct said_share, thousandths, "thousandths", 0),
     JSON_FIELD_INT64(struct said_share, card, "card", JSON_REQUIRED),
@@ -86,16 +89,18 @@ bool share_decode(struct json_arena *arena, const cJSON *object, struct share *r
     struct said_share share = {.container = CONTAINER_POD};
 
     if (!json_decode(arena, object, share_fields, &share, NULL) || share.memory < 0 ||
-        share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
+        share.least < 0 || share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
         share.core > INT32_MAX || share.container < CONTAINER_POD || share.container > INT32_MAX ||
         share.devices < 0 || share.devices > INT32_MAX || share.replicas < 0 ||
         share.replicas > INT32_MAX || share.basis < SHARE_HELD || share.basis > SHARE_BY_NUMBER ||
         ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
         return false;
     *ret_share = (struct share){
-        .memory = {share.memory, share.thousandths ? AMOUNT_THOUSANDTHS
-                                 : share.units     ? AMOUNT_NODE_UNITS
-                                                   : AMOUNT_BYTES},
+        .memory = {share.memory,
+                   share.thousandths ? AMOUNT_THOUSANDTHS
+                   : share.units     ? AMOUNT_NODE_UNITS
+                                     : AMOUNT_BYTES,
+                   share.least},
         .container = (int32_t)share.container,
         .card = (int32_t)share.card,
         .core = (int32_t)share.core,

@@ -380,8 +380,9 @@ static void promise(const struct promising *row, enum promise_way way)
 {
     one_node(row->kind, 4);
     start();
-    struct played_pod *thief = way == PROMISE_UNBOUND ? announce(begin("a", ""))
-                                                      : announce(begin_part("a", row->tongue, 0, 6));
+    struct played_pod *thief = way == PROMISE_UNBOUND
+                                   ? announce(begin("a", ""))
+                                   : announce(begin_part("a", row->tongue, 0, 6));
     if (way != PROMISE_UNBOUND)
         must_come(thief, 10, "there is room");
     if (way == PROMISE_REJECTED) { /* by kubelet, before it has asked the plugin */

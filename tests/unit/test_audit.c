@@ -73,8 +73,8 @@ START_TEST(an_edited_amount_is_found)
 {
     add_known("a", "duo", 4, "1");
     annotate("a", POD, "1");
-    expect("annotation_edited a duo | card 1, 4GiB | by its containers; the annotation states "
-           "another amount\n");
+    expect("annotation_edited a duo | card 1, 4GiB | the larger, if it runs with what the "
+           "annotation states\n");
 }
 END_TEST
 

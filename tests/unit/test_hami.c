@@ -310,8 +310,9 @@ static const struct distrust_case distrust_cases[] = {
     {"n1", DISTRUST_LOST, {3000, 3000}, "hami.io/vgpu-node"},
     {"x", DISTRUST_UNMARKED, {3000, 3000}, "other"},      /* it runs, so it was given some card */
     {"x", DISTRUST_UNMARKED, {0, 0}, "other", "Pending"}, /* the plugin gives it nothing */
-    /* The limits count, whatever is promised. */
-    {"GPU-a,NVIDIA,10000,100:;", DISTRUST_EDITED, {3000}},
+    /* The container runs with what is promised; at most the card has it. */
+    {"GPU-a,NVIDIA,10000,100:;", DISTRUST_EDITED, {10000}},
+    {"GPU-a,NVIDIA,99999,0:;", DISTRUST_EDITED, {10000}},
     /* It has one card: which of them, nobody can say. */
     {"GPU-a,NVIDIA,3000,100:GPU-b,NVIDIA,20000,100:;", DISTRUST_MALFORMED, {3000, 3000}},
     {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,3000,0:;", DISTRUST_MALFORMED, {3000, 3000}},
@@ -517,8 +518,8 @@ START_TEST(more_than_is_served_is_a_whole_card)
         int32_t core;
     } cases[] = {
         {{CORES, "101"}, 10000, 1000},
-        {{PERCENT, "101"}, 10000, 0},
-        {{MEM, "99999999999999"}, 10000, 0},
+        {{PERCENT, "101"}, 10000, 1000},
+        {{MEM, "99999999999999"}, 10000, 1000},
         {{CORES, "9223372036854775807"}, 10000, 1000},
     };
 
@@ -576,6 +577,81 @@ START_TEST(silence_about_memory_is_the_default)
 }
 END_TEST
 
+/* Memory that was scaled, a factor, a default that is not said here: the container runs with the text. */
+START_TEST(what_a_container_runs_with_counts)
+{
+    static const struct {
+        struct string_pair limit;
+        const char *text;
+        int64_t mib;
+        int32_t core;
+    } cases[] = {
+        {{PERCENT, "50"}, "GPU-a,NVIDIA,8000,0:;", 8000, 0},
+        {{PERCENT, "50"}, "GPU-a,NVIDIA,2000,0:;", 5000, 0},
+        {{PERCENT, "50"}, "GPU-a,NVIDIA,20000,0:;", 10000, 0},
+        {{MEM, "3"}, "GPU-a,NVIDIA,3072,30:;", 3072, 300},
+        {{MEM, "3000"}, "GPU-a,NVIDIA,3000,100:;", 3000, 1000},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const struct pod_view view = {
+            .ns = "ml",
+            .name = "a",
+            .uid = "u",
+            .node_name = "n1",
+            .phase = "Running",
+            .annotations = PAIRS({ALLOCATED, cases[i].text}, {"hami.io/vgpu-node", "n1"}),
+            CONTAINERS(WITH({GPU, "1"}, cases[i].limit))};
+        const struct allocation *held =
+            ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+        ck_assert_msg(node->cards[0].memory_used == cases[i].mib * MIB, "case %zu", i);
+        ck_assert_msg(node->cards[0].core_used == cases[i].core, "case %zu", i);
+        ck_assert_msg(held->shares[0].exclusive == (cases[i].core == 1000), "case %zu", i);
+    }
+}
+END_TEST
+
+/* HAMi's memoryFactor; the ancestor has none. */
+START_TEST(an_amount_of_memory_has_a_factor)
+{
+    const struct dialect_options said = {.hami_memory_factor = 1024};
+    const struct pod_view view = {
+        .ns = "ml", .name = "a", .uid = "u", CONTAINERS(WITH({GPU, "1"}, {MEM, "3"}))};
+    g_autoptr(request) request = dialect_read_request(&view, &said, NULL);
+
+    for (const struct request *next = request; next; next = next->alternative) {
+        if (g_str_equal(next->dialect->name, "hami"))
+            ck_assert_int_eq(next->asks[0].memory.value, 3072 * MIB);
+        else if (g_str_equal(next->dialect->name, "4paradigm"))
+            ck_assert_int_eq(next->asks[0].memory.value, 3 * MIB);
+    }
+}
+END_TEST
+
+/* Volcano takes it for one card; here it is an error, and counts where Volcano has put it. */
+START_TEST(volcanos_memory_without_a_number_is_of_one_card)
+{
+    const struct pod_view view = {
+        .ns = "ml",
+        .name = "a",
+        .uid = "u",
+        .node_name = "n1",
+        .phase = "Running",
+        .annotations = PAIRS({"volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,3000,0:"},
+                             {"volcano.sh/vgpu-node", "n1"}, {"volcano.sh/bind-phase", "success"}),
+        CONTAINERS(WITH({"volcano.sh/vgpu-memory", "3000"}))};
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(dialect_read_request(&view, &options, &error));
+    ck_assert_ptr_nonnull(error);
+    struct allocation *read = dialect_read_allocation(&view, &options, NULL);
+    ck_assert_ptr_nonnull(read);
+    ck_assert_int_eq(read->shares[0].memory.value, 3000 * MIB);
+    ck_assert_int_eq(read->distrust, DISTRUST_UNREAD);
+    allocation_free(read);
+}
+END_TEST
+
 START_TEST(unmarked_pods_may_be_said_to_count)
 {
     const struct dialect_options said = {.unplaced_everywhere = true};
@@ -596,6 +672,9 @@ int main(void)
     TCase *pods = tcase_create("pods");
     TCase *bound = tcase_create("bound");
 
+    tcase_add_test(bound, what_a_container_runs_with_counts);
+    tcase_add_test(bound, an_amount_of_memory_has_a_factor);
+    tcase_add_test(bound, volcanos_memory_without_a_number_is_of_one_card);
     tcase_add_loop_test(pods, requests_are_read, 0, G_N_ELEMENTS(request_cases));
     tcase_add_test(pods, defaults_are_the_administrators);
     tcase_add_test(pods, conditions_are_read);

@@ -128,9 +128,9 @@ START_TEST(what_was_granted_in_another_unit_stays)
     static const struct {
         int64_t units, card_units, in_gib, in_mib;
     } cases[] = {
-        {8, 16, 8 * GIB, 8 * GIB},        {8, CARD_UNITS_UNKNOWN, 8 * GIB, 8 * GIB},
+        {8, 16, 8 * GIB, 8 * GIB},       {8, CARD_UNITS_UNKNOWN, 8 * GIB, 8 * GIB},
         {8, 16384, 8 * GIB, 8 * MIB}, /* it may have been edited: no less than in GiB, there */
-        {4096, 16384, 4 * GIB, 4 * GIB},  {4096, CARD_UNITS_UNKNOWN, 4096 * GIB, 4 * GIB},
+        {4096, 16384, 4 * GIB, 4 * GIB}, {4096, CARD_UNITS_UNKNOWN, 4096 * GIB, 4 * GIB},
         {32, 16, 32 * GIB, 16 * GIB},
     };
     const struct node *node = set_cards("n1", GIB, 2, (const int64_t[]){16, 16});

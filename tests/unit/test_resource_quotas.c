@@ -32,10 +32,11 @@ static void add_node(const char *name, const char *mib)
                                &(struct resource_quota_view){                                      \
                                    .ns = "ml", .name = name_, .hard = PAIRS(__VA_ARGS__)})
 
-static void begin(bool resource_quotas)
+static void begin_with(bool resource_quotas, int64_t factor)
 {
     extender = (struct extender){
         .store = store_new(&(struct store_options){.patience_ms = 60000,
+                                                   .dialects.hami_memory_factor = factor,
                                                    .resource_quotas = resource_quotas}),
     };
     for (int feed = 0; feed < FEED_N; feed++)
@@ -44,6 +45,11 @@ static void begin(bool resource_quotas)
     add_node("large", "40000");
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(extender.store, feed);
+}
+
+static void begin(bool resource_quotas)
+{
+    begin_with(resource_quotas, 0);
 }
 
 /* `promised` as the annotation has it. */
@@ -90,6 +96,20 @@ static void expect(const char *ns, const char *limits, const char *wanted)
 #define ONE "\"" GPU "\":\"1\","
 #define MIBS(n) ONE "\"" MEM "\":\"" n "\""
 #define CORE(n) MIBS("1") ",\"" CORES "\":\"" n "\""
+
+/* Both in the unit that pods ask in, and by what a container runs with. */
+START_TEST(a_factor_is_that_of_limits_as_well)
+{
+    begin_with(true, 1000);
+    SET_QUOTA("q", {LIMIT_MEM, "8"}, {LIMIT_CORES, "100"});
+    expect("ml", MIBS("8"), "small,large");
+    expect("ml", MIBS("9"), "");
+    hold("a", "ml", "GPU-large-0,NVIDIA,3000,60:;",
+         &(const struct container_view){.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "2"})}, 1);
+    expect("ml", MIBS("5"), "small,large");
+    expect("ml", MIBS("6"), "");
+}
+END_TEST
 
 START_TEST(memory_and_compute_are_limited)
 {
@@ -272,6 +292,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, memory_and_compute_are_limited);
+    tcase_add_test(tcase, a_factor_is_that_of_limits_as_well);
     tcase_add_test(tcase, an_overdrawn_amount_concerns_only_those_that_want_some);
     tcase_add_test(tcase, a_percentage_is_of_the_card_that_it_will_be);
     tcase_add_test(tcase, pods_whose_binding_is_under_way_count);

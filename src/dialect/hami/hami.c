@@ -45,6 +45,7 @@ static const struct vgpu hami = {
     .ends_each = true,
     .init_first = true,
     .several = true,
+    .factor = true,
     .claims_unmarked = true,
     MODEL_KEYS,
     .uuids = "nvidia.com/use-gpuuuid",

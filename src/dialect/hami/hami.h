@@ -39,6 +39,7 @@ struct vgpu {
     bool several;    /* several GPU containers can be served */
     bool needs_phase;     /* where dialect.any_phase is: only pods that are being allocated */
     bool claims_unmarked; /* pods of these resources without any of these annotations count */
+    bool factor;          /* dialect_options.hami_memory_factor holds */
     bool own_count;  /* `count` is nobody else's resource */
 
     /* Annotations of the pod that its author writes; NULL: not known to this one. */

@@ -291,21 +291,24 @@ static struct share share_of(const struct card_ask *ask)
                           .sidecar = ask->sidecar};
 }
 
-/* The amount is the limits', which cannot be changed after the pod was made; the card is the text's,
- * and the instance, which may be larger. Returns whether the text promises something else. */
+/* The card is the text's, and the instance, which may be larger. Of the amounts the larger counts: the
+ * container runs with the text's, which says more than the limits under factors and scales of the node
+ * side that have changed since, and which its author may have lowered. Returns whether they differ. */
 static bool take_piece(const struct share *piece, struct share *share)
 {
     const bool known = share->memory.kind == AMOUNT_BYTES, instance = piece->place.size > 0;
     const bool differs = (known && !instance && piece->memory.value != share->memory.value) ||
                          (known && piece->memory.value < share->memory.value) ||
-                         piece->core < share->core;
+                         (!instance && piece->core != share->core) || piece->core < share->core;
 
     share->key = piece->key;
     share->place = piece->place;
     /* At most what its place has, which the node knows. */
     if (instance && (!known || piece->memory.value > share->memory.value))
         share->memory = piece->memory;
-    if (instance && piece->core > share->core) {
+    else if (!instance && (!known || piece->memory.value > share->memory.value))
+        share->memory.at_least = piece->memory.value;
+    if (piece->core > share->core) {
         share->core = piece->core;
         share->exclusive = piece->core == CORE_WHOLE;
     }
@@ -484,7 +487,7 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
         if (same)
             return shares->len > n ? DISTRUST_EDITED : DISTRUST_NONE;
         warn(ret_warning, g_strdup_printf("annotation '%s' promises something else than the "
-                                          "containers' limits, which count",
+                                          "containers' limits: the larger counts",
                                           vgpu->allocated[0]));
         return DISTRUST_EDITED;
     }

@@ -34,9 +34,17 @@ struct wish {
     int64_t count, mib, percent, cores;
 };
 
+/* HAMi's memoryFactor: how many MiB one of its resource is. Source: Project-HAMi/HAMi v2.8.3 and v2.10.0,
+ * pkg/device/nvidia/device.go. Volcano's scales nodes and texts as well, so that all is in proportion. */
+static int64_t memory_factor(const struct vgpu *vgpu, const struct dialect_options *options)
+{
+    return vgpu->factor ? MAX(options->hami_memory_factor, 1) : 1;
+}
+
 static struct card_ask ask_of(const struct vgpu *vgpu, const struct container_view *container,
                               const struct dialect_options *options, struct wish wish)
 {
+    wish.mib *= memory_factor(vgpu, options);
     if (wish.mib == 0 && wish.percent == 0)
         wish.mib = options->hami_default_memory;
     if (!container_view_amount(container, vgpu->cores))
@@ -62,7 +70,8 @@ static bool read_ask(const struct vgpu *vgpu, const struct container_view *conta
     struct wish wish;
 
     if (!read_amount(container, vgpu->count, G_MAXINT32, &wish.count, error) ||
-        !read_amount(container, vgpu->memory, AMOUNT_BYTES_MAX / MIB, &wish.mib, error) ||
+        !read_amount(container, vgpu->memory, AMOUNT_BYTES_MAX / MIB / memory_factor(vgpu, options),
+                     &wish.mib, error) ||
         !read_amount(container, vgpu->percentage, PERCENT_MAX, &wish.percent, error) ||
         !read_amount(container, vgpu->cores, PERCENT_MAX, &wish.cores, error))
         return false;
@@ -229,12 +238,17 @@ struct request *vgpu_take_asks(const struct vgpu *vgpu, const struct pod_view *v
 
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
-        const struct wish wish = {
+        struct wish wish = {
             .count = MIN(amount_or_none(container, vgpu->count), NODE_CARDS_MAX),
-            .mib = MIN(amount_or_none(container, vgpu->memory), AMOUNT_BYTES_MAX / MIB),
+            .mib = MIN(amount_or_none(container, vgpu->memory),
+                       AMOUNT_BYTES_MAX / MIB / memory_factor(vgpu, options)),
             .percent = MIN(amount_or_none(container, vgpu->percentage), PERCENT_MAX),
             .cores = MIN(amount_or_none(container, vgpu->cores), PERCENT_MAX),
         };
+        /* Volcano takes memory without a number for one card, and promises that: volcano-sh/volcano
+         * v1.15.1, pkg/scheduler/api/devices/util.go:213-222. */
+        if (wish.count == 0 && vgpu->own_count && wish.mib > 0)
+            wish.count = 1;
         if (wish.count == 0)
             continue;
         struct card_ask ask = ask_of(vgpu, container, options, wish);
