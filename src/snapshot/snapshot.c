@@ -321,16 +321,20 @@ static enum outcome may_bind(const cJSON *tree, const struct binding *binding, G
 static void play_node_side(const struct snapshot *snapshot, cJSON *tree)
 {
     g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(allocation) read = NULL;
     g_autofree char *warning = NULL;
     g_autofree char *now = object_tree_timestamp();
     g_auto(annotations) written = {0};
     struct pod_view view;
 
     if (pod_view_decode(arena, tree, &view, NULL)) {
-        g_autoptr(allocation) allocation =
-            dialect_read_allocation(&view, &store_options(snapshot->store)->dialects, &warning);
-        if (allocation && allocation->dialect->write_assigned)
-            allocation->dialect->write_assigned(allocation, g_get_real_time() * 1000, &written);
+        read = dialect_read_allocation(&view, &store_options(snapshot->store)->dialects, &warning);
+        /* What was booked says in which of several dialects that read the same resources. */
+        const struct allocation *booked = ledger_get(store_lock(snapshot->store), view.uid);
+        const struct allocation *held = booked ? booked : read;
+        if (held && held->dialect->write_assigned)
+            held->dialect->write_assigned(held, g_get_real_time() * 1000, &written);
+        store_unlock(snapshot->store);
     }
     object_tree_annotate(tree, &written);
     cJSON *status = object_tree_descend(tree, "status");

@@ -395,8 +395,7 @@ void server_serve(const struct server_request *request, struct server_reply *rep
     } else if (g_str_has_prefix(request->url, "/apis/policy/")) {
         server_refuse(reply, 404, "NotFound", "the server could not find the requested resource");
     } else if (server_collection(request, reply)) {
-        HOLDS(reply->resource != POD || strstr(request->url, "fieldSelector=status.phase"), "%s",
-              request->url);
+        /* it has been answered */
     } else if (pod && strcmp(request->method, "GET") == 0) {
         reply->status = 200;
         g_autofree char *object = server_pod_json(pod);
