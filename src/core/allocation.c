@@ -5,7 +5,6 @@
  * enum share_basis.
  */
 #include "core/allocation.h"
-#include "core/bytes.h"
 #include "core/ledger.h"
 
 #include <gpuledger/mig.h>
@@ -291,46 +290,14 @@ static void choose_reading(struct allocation *allocation, const struct dialect *
     allocation->assume_time_ns = chosen->assume_time_ns;
 }
 
-#define MIB_FROM 1000 /* no card has so many GiB, and none so few MiB */
-
-/* What the pod was granted in the node's units of then: a device plugin that counts in GiB may count in MiB
- * once it has been started again. If nobody says what the unit was, the larger of what a card has. */
-static struct amount as_granted(const struct allocation *allocation, const struct node *node,
-                                struct amount memory)
-{
-    const int64_t now = node->memory_unit, units = allocation->card_units;
-    int64_t largest = 0;
-
-    if (memory.kind != AMOUNT_NODE_UNITS || units == 0 || (now != MIB && now != GIB))
-        return memory;
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        largest = MAX(largest, node->cards[i].memory);
-        if (node->cards[i].memory / now == units)
-            return memory;
-    }
-    const bool fits = memory.value <= largest / GIB; /* if those are GiB */
-    if (now == MIB && (units > 0 ? units < MIB_FROM : fits))
-        return (struct amount){MIN(amount_bytes(memory, GIB), largest), AMOUNT_BYTES};
-    if (now == GIB && units >= MIB_FROM && !fits && largest > 0)
-        return (struct amount){amount_bytes(memory, MIB), AMOUNT_BYTES};
-    return memory;
-}
-
-static bool is_regranted(const struct allocation *allocation, const struct node *node,
-                         const struct share *share)
-{
-    return !share->device && as_granted(allocation, node, share->memory).kind != share->memory.kind;
-}
-
 /* Keeps all shares before the first are left out. */
-static bool keep_known(struct allocation *allocation, const struct node *node)
+static bool keep_known(struct allocation *allocation)
 {
     struct allocation_own *own = allocation_own(allocation);
     bool conditional = own->n_readings > 0;
 
     for (uint32_t i = 0; !own->known && i < allocation->n_shares; i++)
-        conditional |= allocation->shares[i].basis != SHARE_HELD ||
-                       is_regranted(allocation, node, &allocation->shares[i]);
+        conditional |= allocation->shares[i].basis != SHARE_HELD;
     if (conditional && !own->known) {
         own->n_known = allocation->n_shares;
         own->known =
@@ -343,19 +310,15 @@ void allocation_choose(struct allocation *allocation, const struct node *node)
 {
     struct allocation_own *own = allocation_own(allocation);
 
-    if (!keep_known(allocation, node))
+    if (!keep_known(allocation))
         return;
     const struct dialect *picked = pick_alternative(allocation, node);
     if (own->n_readings > 0)
         choose_reading(allocation, picked, node);
     allocation->n_shares = 0;
     for (uint32_t i = 0; i < own->n_known; i++) {
-        if (!share_counts(allocation, &own->known[i], picked, node))
-            continue;
-        struct share *share = &allocation->shares[allocation->n_shares++];
-        *share = own->known[i];
-        if (!share->device)
-            share->memory = as_granted(allocation, node, share->memory);
+        if (share_counts(allocation, &own->known[i], picked, node))
+            allocation->shares[allocation->n_shares++] = own->known[i];
     }
 }
 

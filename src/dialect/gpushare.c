@@ -416,7 +416,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     allocation->dialect = &dialect_gpushare;
     allocation->match_amount = usage.matched;
     if (!card_units || !digits_parse(card_units, AMOUNT_BYTES_MAX, &allocation->card_units))
-        allocation->card_units = CARD_UNITS_UNKNOWN;
+        allocation->card_units = 0;
     allocation->assigned = g_strcmp0(assigned, "true") == 0;
     /* A marked pod stays a candidate until it is taken. Any pod, a taken one too, may still take
      * another's mark until kubelet has asked for its containers. */
