@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """More important pods get a card: whose pods end for them, and that nobody comes in between."""
 
-from kubeapi import MERGE_PATCH, wait_for
+import contextlib
+
+from kubeapi import MERGE_PATCH, Client, wait_for
 from world import INSUFFICIENT, World
 
 CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
@@ -84,12 +86,17 @@ def scenario_preempt_nominated(tap):
     with World(tap) as world:
         begin(world, [10, 10])
         place(world, "full", 10, "high")
-        # Nobody else places it: kube-scheduler itself knows nothing of its nomination.
+        # kube-scheduler does not place it, and knows nothing of its nomination.
         world.pod("nominated", 8, scheduler="another", spec={"priorityClassName": "middle"})
         world.client.patch("Pod", "nominated", {"status": {"nominatedNodeName": "n1"}},
                            subresource="status")
         wait_for(lambda: world.client.get("Pod", "nominated")["status"].get("nominatedNodeName"),
                  30, what="the nomination")
+        world.await_pods_known()
+        # Nominations count for schedulers that ask, and until the next question for pods of any priority.
+        with contextlib.closing(Client(f"http://127.0.0.1:{world.port}", timeout=30)) as asks:
+            asks.request("POST", "/gpushare-scheduler/filter",
+                         {"Pod": world.client.get("Pod", "nominated"), "NodeNames": ["n1"]})
         world.pod("beside", 2, spec={"priorityClassName": "low"})
         world.await_running(["beside"])
         tap.equal(world.card("beside"), ("n1", 1), "what is left beside it is given")
