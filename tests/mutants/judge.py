@@ -45,7 +45,7 @@ def choose(mistake, tests, only=None):
     """The unit tests of a mistake's folder, and the tests and suites that its table names; or only some."""
     chosen = [test for test in tests.values() if not only and {"unit", mistake.table} <= test.suites]
     for word in only or mistake.tests:
-        found = [tests[word]] if word in tests else [test for test in tests.values() if word in test.suites]
+        found = [test for test in tests.values() if word == test.name or word in test.suites]
         if not found:
             raise Wrong(f"{mistake}: '{word}' is neither a test nor a suite; 'meson test --list' has them")
         chosen += [test for test in found if test not in chosen]

@@ -172,11 +172,11 @@ def check_verdicts(tap, folder):
     tap.equal(judge.why("ok 1\nnot ok 2 - cards\n# detail"), "not ok 2 - cards", "the line that says most")
 
     tests = {name: judge.Test(name, suites, [], {}, [], 60, False)
-             for name, suites in (("a", {"unit", "core"}), ("b", {"cli"}), ("c", {"prop"}))}
+             for name, suites in (("a", {"unit", "core"}), ("b", {"cli"}), ("c", {"prop"}), ("cli", {"e2e"}))}
     chosen = judge.choose(Mistake("m", "core", "", "", tests=["c", "cli", "a"]), tests)
-    tap.equal([one.name for one in chosen], ["a", "c", "b"], "the folder's own tests, then others by name or suite")
+    tap.equal([one.name for one in chosen], ["a", "c", "b", "cli"], "the folder's own tests, then others by name or suite")
     chosen = judge.choose(Mistake("m", "core", "", "", tests=["c"]), tests, ["cli"])
-    tap.equal([one.name for one in chosen], ["b"], "only what is asked for")
+    tap.equal([one.name for one in chosen], ["b", "cli"], "only what is asked for")
 
 
 def check_copy(tap, folder):
