@@ -15,6 +15,7 @@ from tables import Wrong
 
 SKIPPED = 77
 LIMIT_LEAST, LIMIT_TIMES = 30, 8  # A test that takes this much longer than without mistakes hangs.
+LIMIT_MOST = 300  # So does one that takes as long without a mistake.
 
 
 @dataclasses.dataclass
@@ -68,7 +69,7 @@ def end_session(leader):
 
 def run(test, build, mutant=None, reached=None, limit=None):
     """'passed', 'failed', 'hung' or 'skipped', the seconds and what it printed."""
-    limit = limit or test.limit
+    limit = limit or min(test.limit, LIMIT_MOST)
     temporary = tempfile.mkdtemp(prefix="mutants-")
     environment = {**os.environ, **test.environment, "GPULEDGER_SEED": "1", "TMPDIR": temporary,
                    "CK_DEFAULT_TIMEOUT": str(int(limit)), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -109,7 +110,7 @@ def learn(test, build):
 
 
 def limit_of(test):
-    return min(test.limit, max(LIMIT_LEAST, LIMIT_TIMES * test.seconds))
+    return min(test.limit, LIMIT_MOST, max(LIMIT_LEAST, LIMIT_TIMES * test.seconds))
 
 
 def why(printed):
