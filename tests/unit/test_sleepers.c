@@ -91,8 +91,22 @@ static void falls_ill(void)
     told();
 }
 
+/* Its plugin has had as long as anybody waits for. */
+static void is_given_up(void)
+{
+    struct moment moment = {.now_ns = 1, .now_ms = 1000};
+
+    store_set_moment(world.store, &moment);
+    for (int i = 0; i < 2; i++) {
+        store_decide_recorded(world.store, &moment);
+        store_unlock(world.store);
+        moment.now_ms += WAIT_MAX_MS;
+    }
+    store_set_moment(world.store, NULL);
+}
+
 static void (*const there[])(void) = {comes, is_taken, is_admitted, goes,
-                                      grows, vanishes, falls_ill};
+                                      grows, vanishes, falls_ill,   is_given_up};
 
 START_TEST(what_changes_there_wakes)
 {
