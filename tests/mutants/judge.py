@@ -73,11 +73,11 @@ def run(test, build, mutant=None, reached=None, limit=None):
     temporary = tempfile.mkdtemp(prefix="mutants-")
     environment = {**os.environ, **test.environment, "GPULEDGER_SEED": "1", "TMPDIR": temporary,
                    "CK_DEFAULT_TIMEOUT": str(int(limit)), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("GPULEDGER_MUTANT", None)
+    environment.pop("MUTANT", None)
     if mutant:
-        environment["GPULEDGER_MUTANT"] = mutant
+        environment["MUTANT"] = mutant
     if reached:
-        environment["GPULEDGER_MUTANTS_REACHED"] = str(reached)
+        environment["MUTANTS_REACHED"] = str(reached)
     begun = time.monotonic()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(test.command, cwd=build.out, env=environment, stdin=subprocess.DEVNULL,

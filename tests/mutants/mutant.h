@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Included first in every file of the build with all mistakes. mutant("NAME") says whether the mistake of that
- * name is switched on (GPULEDGER_MUTANT=NAME). Each place asks the environment once in a process; the first time
- * that a place is passed, its name is added to the file that GPULEDGER_MUTANTS_REACHED names. */
+ * name is switched on (MUTANT=NAME). Each place asks the environment once in a process; the first time
+ * that a place is passed, its name is added to the file that MUTANTS_REACHED names. */
 #pragma once
 
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 static inline int mutant_ask(const char *name, const char *line)
 {
-    const char *chosen = getenv("GPULEDGER_MUTANT");
-    const char *reached = getenv("GPULEDGER_MUTANTS_REACHED");
+    const char *chosen = getenv("MUTANT");
+    const char *reached = getenv("MUTANTS_REACHED");
 
     if (reached != NULL) {
         const int file = open(reached, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);

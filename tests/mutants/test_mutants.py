@@ -139,7 +139,7 @@ def check_switching(tap, folder):
     reached, last = folder / "reached", SAMPLE.split("return __LINE__")[0].count("\n") + 1
     for name, wanted in (("", "4 0"), ("less", "4 5"), ("both", "0 0"), ("kept", "4 4"), ("twice", "5 0"),
                          ("same", "4 5"), ("far", "4 -1"), ("unknown", "4 0")):
-        done = subprocess.run([program], env={"GPULEDGER_MUTANT": name, "GPULEDGER_MUTANTS_REACHED": str(reached)},
+        done = subprocess.run([program], env={"MUTANT": name, "MUTANTS_REACHED": str(reached)},
                               capture_output=True, text=True, check=False)
         tap.equal((done.stdout.rsplit(" ", 1)[0], done.returncode), (wanted, last), f"with mistake '{name}'")
     tap.ok("src/core/sample.c" in done.stdout, "messages name the file of the tree", done.stdout)
@@ -155,7 +155,7 @@ def check_verdicts(tap, folder):
         test = judge.Test("it", set(), ["sh", "-c", script], {"ITS_OWN": "yes"}, [], 60, tap_output)
         return judge.run(test, here, mutant, limit=limit)[0]
 
-    script = 'test "$ITS_OWN" = yes && test "$GPULEDGER_MUTANT" != wrong'
+    script = 'test "$ITS_OWN" = yes && test "$MUTANT" != wrong'
     tap.equal(verdict(script), "passed", "a test that passes")
     tap.equal(verdict(script, "wrong"), "failed", "a test that fails with a mistake")
     tap.equal(verdict("exit 77"), "skipped", "a test that is skipped")
@@ -165,7 +165,7 @@ def check_verdicts(tap, folder):
     tap.equal(verdict("sleep 600 & setsid true; sleep 600", limit=0.3), "hung", "a test that hangs")
     tap.equal(verdict("echo 'Test timeout expired'; exit 1"), "hung", "a test of Check's that hangs")
 
-    test = judge.Test("learned", set(), ["sh", "-c", 'echo core-a >>"$GPULEDGER_MUTANTS_REACHED"'], {}, [], 60, False)
+    test = judge.Test("learned", set(), ["sh", "-c", 'echo core-a >>"$MUTANTS_REACHED"'], {}, [], 60, False)
     judge.learn(test, here)
     tap.equal(test.reached, frozenset({"core-a"}), "which places a test passes is learned")
     tap.equal(judge.limit_of(test), judge.LIMIT_LEAST, "a quick test may take the least limit")
