@@ -63,6 +63,19 @@ START_TEST(only_the_token_is_accepted)
 }
 END_TEST
 
+/* Some have a part of their digest in common with it. */
+START_TEST(none_of_many_others_is_accepted)
+{
+    struct bearer *bearer = read_bearer("s3cret-token");
+
+    for (int i = 0; i < 5000; i++) {
+        g_autofree char *other = g_strdup_printf("Bearer %d", i);
+        ck_assert_msg(!bearer_accepts(bearer, other), "'%s'", other);
+    }
+    bearer_free(bearer);
+}
+END_TEST
+
 START_TEST(files_without_a_token_are_refused)
 {
     static const char *const texts[] = {
@@ -117,6 +130,7 @@ int main(void)
 
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, only_the_token_is_accepted);
+    tcase_add_test(cases, none_of_many_others_is_accepted);
     tcase_add_test(cases, files_without_a_token_are_refused);
     tcase_add_test(cases, a_changed_file_counts);
     suite_add_tcase(suite, cases);

@@ -283,6 +283,14 @@ START_TEST(a_lock_that_was_left_behind_is_taken_over)
     case 9:
         lock_in(NODE_LOCK_AHEAD_S + 60, "");
         break;
+    case 10: /* it is served elsewhere */
+        add_pod("other");
+        fake_cluster_annotate(world.cluster, "other", "hami.io/vgpu-devices-allocated",
+                              "GPU-a,NVIDIA,3000,0:;");
+        fake_cluster_annotate(world.cluster, "other", PHASE, "allocating");
+        fake_cluster_bind_bare(world.cluster, "other", "n2");
+        lock_by(NULL, ",ml,other");
+        break;
     }
     world_expect_bind(&world, "a", "n1", "");
     expect_lock("ml,a");
@@ -320,6 +328,22 @@ START_TEST(a_lock_that_is_in_use_is_respected)
     ck_assert_int_eq(world_state(&world, "uid-a"), -1);
     g_autofree char *holder = locked_by();
     ck_assert_str_ne(holder, "ml,a");
+}
+END_TEST
+
+static void lock_for_namesake(void *data)
+{
+    lock_by(NULL, ",elsewhere,a");
+}
+
+/* It was taken over meanwhile, for a pod of the same name in another namespace. */
+START_TEST(what_another_has_taken_is_not_given_back)
+{
+    add_pod("a");
+    fake_cluster_script_bind(
+        world.cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED, .hook = lock_for_namesake});
+    world_expect_bind(&world, "a", "n1", "fake: refused");
+    expect_lock("elsewhere,a");
 }
 END_TEST
 
@@ -368,8 +392,9 @@ int main(void)
     tcase_add_test(cases, a_node_that_changes_meanwhile_is_looked_at_again);
     tcase_add_test(cases, an_answer_that_is_lost_does_no_harm);
     tcase_add_test(cases, what_may_not_be_locked_is_not_bound);
-    tcase_add_loop_test(cases, a_lock_that_was_left_behind_is_taken_over, 0, 10);
+    tcase_add_loop_test(cases, a_lock_that_was_left_behind_is_taken_over, 0, 11);
     tcase_add_loop_test(cases, a_lock_that_is_in_use_is_respected, 0, 5);
+    tcase_add_test(cases, what_another_has_taken_is_not_given_back);
     tcase_add_test(cases, bind_waits_for_the_lock);
     tcase_add_test(cases, other_dialects_need_none);
     suite_add_tcase(suite, cases);

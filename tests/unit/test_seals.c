@@ -94,6 +94,30 @@ START_TEST(the_seal_of_another_pod_is_none)
 }
 END_TEST
 
+/* Not even of an earlier pod of that name. */
+START_TEST(a_seal_is_of_one_pod_on_one_node)
+{
+    char key[KEYRING_ID_SIZE];
+
+    run_p();
+    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    const struct string_pair pair = {SEAL_ANNOTATION, seal};
+    const struct pod_view pod = {
+        .uid = "uid-p", .ns = "ml", .name = "p", .node_name = "duo", .annotations = {&pair, 1}};
+    struct pod_view others[] = {pod, pod, pod, pod};
+
+    others[0].uid = "uid-of-another";
+    others[1].ns = "other";
+    others[2].name = "other";
+    others[3].node_name = "mono";
+    g_autoptr(allocation) known = seals_read(seals, &pod, NULL, key);
+    ck_assert_ptr_nonnull(known);
+    ck_assert_str_eq(key, "0000000a");
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        ck_assert_ptr_null(seals_read(seals, &others[i], NULL, key));
+}
+END_TEST
+
 START_TEST(a_seal_that_comes_back_counts)
 {
     run_p();
@@ -375,6 +399,7 @@ int main(void)
     tcase_add_loop_test(tests, who_has_lost_its_seal_counts_on_every_card, 0,
                         G_N_ELEMENTS(bad_seals));
     tcase_add_test(tests, the_seal_of_another_pod_is_none);
+    tcase_add_test(tests, a_seal_is_of_one_pod_on_one_node);
     tcase_add_test(tests, a_seal_that_comes_back_counts);
     tcase_add_test(tests, a_seal_that_is_taken_away_while_somebody_watches_is_written_again);
     tcase_add_test(tests, who_is_bound_by_others_is_sealed_as_first_seen);
