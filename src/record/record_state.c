@@ -352,7 +352,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_POD_VANISHED:
         drop_promises(state, record->key);
-        /* fall through */
+        G_GNUC_FALLTHROUGH;
     case RECORD_POD_GONE:
     case RECORD_REJECTED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);

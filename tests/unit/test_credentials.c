@@ -32,7 +32,7 @@ static void teardown(void)
     g_autoptr(GDir) dir = g_dir_open(directory, 0, NULL);
     const char *name;
 
-    credentials_free(subject);
+    g_clear_pointer(&subject, credentials_free);
     kube_config_free(config);
     while ((name = g_dir_read_name(dir))) {
         g_autofree char *path = g_build_filename(directory, name, NULL);

@@ -450,8 +450,6 @@ END_TEST
 /* Everything is tried on copies. */
 START_TEST(nothing_is_changed)
 {
-    g_autoptr(GString) before = g_string_new(NULL), after = g_string_new(NULL);
-
     populate();
     add_pod((struct said_pod){"q", .mem = "8", .annotations = "'gpuledger.io/gpu-models':'A100'"});
     const uint64_t freed = ledger_freed(store_lock(told));

@@ -146,7 +146,7 @@ END_TEST
 
 static bool has_freed(void (*change)(void))
 {
-    g_autofree char *others = filter("other", "3", 0, "", "n1");
+    g_free(filter("other", "3", 0, "", "n1"));
     const uint64_t before = ledger_freed(store_lock(extender.store));
     store_unlock(extender.store);
     change();
