@@ -112,24 +112,58 @@ static const struct json_field devices_fields[] = {
  * how many cards, if they say so. */
 struct wish {
     int64_t core, ratio, bytes, shared;
+    int64_t whole; /* percents, by another resource: only if nothing else is said */
 };
 
+static struct wish wish_of(const struct container_view *container)
+{
+    const int64_t both = MIN(amount_or_none(container, RESOURCE_BOTH), CORE_MAX);
+
+    return (struct wish){
+        .core = MIN(amount_or_none(container, RESOURCE_CORE), CORE_MAX) + both,
+        .ratio = MIN(amount_or_none(container, RESOURCE_RATIO), CORE_MAX) + both,
+        .bytes = MIN(amount_or_none(container, RESOURCE_MEMORY), AMOUNT_BYTES_MAX),
+        .shared = MIN(amount_or_none(container, RESOURCE_SHARED), NODE_CARDS_MAX),
+        .whole = MIN(amount_or_none(container, RESOURCE_WHOLE), NODE_CARDS_MAX) * 100,
+    };
+}
+
+static struct wish wish_sum(const struct wish *a, const struct wish *b)
+{
+    return (struct wish){a->core + b->core, a->ratio + b->ratio, a->bytes + b->bytes,
+                         a->shared + b->shared, a->whole + b->whole};
+}
+
+static void wish_raise(struct wish *wish, const struct wish *least)
+{
+    wish->core = MAX(wish->core, least->core);
+    wish->ratio = MAX(wish->ratio, least->ratio);
+    wish->bytes = MAX(wish->bytes, least->bytes);
+    wish->shared = MAX(wish->shared, least->shared);
+    wish->whole = MAX(wish->whole, least->whole);
+}
+
+/* Of each resource the larger of what runs together and of what each init container needs beside the
+ * sidecars before it (koordinator@a7a1b76b:pkg/scheduler/plugins/deviceshare/utils.go). */
 static struct wish read_wish(const struct pod_view *view)
 {
-    struct wish wish = {0};
-    int64_t whole = 0;
+    struct wish wish = {0}, sidecars = {0}, start = {0};
 
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
-        const int64_t both = MIN(amount_or_none(container, RESOURCE_BOTH), CORE_MAX);
-        wish.core += MIN(amount_or_none(container, RESOURCE_CORE), CORE_MAX) + both;
-        wish.ratio += MIN(amount_or_none(container, RESOURCE_RATIO), CORE_MAX) + both;
-        wish.shared += MIN(amount_or_none(container, RESOURCE_SHARED), NODE_CARDS_MAX);
-        wish.bytes += MIN(amount_or_none(container, RESOURCE_MEMORY), AMOUNT_BYTES_MAX);
-        whole += MIN(amount_or_none(container, RESOURCE_WHOLE), NODE_CARDS_MAX) * 100;
+        const struct wish own = wish_of(container);
+        if (container->init && !container->sidecar) {
+            const struct wish meanwhile = wish_sum(&sidecars, &own);
+            wish_raise(&start, &meanwhile);
+            continue;
+        }
+        wish = wish_sum(&wish, &own);
+        if (container->sidecar)
+            sidecars = wish_sum(&sidecars, &own);
     }
+    wish_raise(&wish, &start);
     if (wish.core + wish.ratio + wish.bytes == 0) /* whole ones, if how much of them is not said */
-        wish.core = wish.ratio = wish.shared > 0 ? wish.shared * 100 : whole;
+        wish.core = wish.ratio = wish.shared > 0 ? wish.shared * 100 : wish.whole;
     return wish;
 }
 

@@ -50,8 +50,9 @@
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
     {"hami-memory-scaling", INT(dialects.hami_memory_scaling, "PERCENT", "100", 100, 1000),
      IN(PLACEMENT, READER),
-     .help = "How much memory HAMi's, 4paradigm's and Volcano's vGPU plugin register for each "
-             "card, of what it really has: their deviceMemoryScaling, 180 for 1.8. What is beyond "
+     .help = "How much memory HAMi's and 4paradigm's plugin register for each card, of what it "
+             "really has: their deviceMemoryScaling, 180 for 1.8. Volcano's vGPU plugin ignores "
+             "its own. What is beyond "
              "the real memory goes only to pods with the annotation gpuledger.io/oversubscribe. A "
              "node's annotation gpuledger.io/physical-memory goes before it."},
     {"hami-mig-templates", LIST(dialects.hami_mig_templates, "MODEL=TEMPLATE,...;...", "",

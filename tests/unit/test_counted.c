@@ -65,6 +65,35 @@ START_TEST(koordinators_cards_are_left_alone)
 }
 END_TEST
 
+/* What an init container has, the others get when it has ended. */
+START_TEST(koordinators_init_containers_do_not_add_up)
+{
+    static const struct {
+        const char *init, *app;
+        int32_t used;
+        bool sidecar;
+    } cases[] = {{"60", "60", 600, false}, {"80", "60", 800, false}, {"40", "60", 1000, true}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        add_node();
+        const struct pod_view pod = {
+            .ns = "ml",
+            .name = "k",
+            .uid = "k",
+            .annotations = PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0}]}"}),
+            CONTAINERS({.name = "i",
+                        .init = true,
+                        .sidecar = cases[i].sidecar,
+                        .limits = PAIRS({KGPU, cases[i].init})},
+                       {.name = "c", .limits = PAIRS({KGPU, cases[i].app})})};
+        g_autofree char *warning = held(&pod);
+        ck_assert_ptr_null(warning);
+        ck_assert_int_eq(ledger_node(book, "n1")->cards[0].core_used, cases[i].used);
+        ledger_drop(book, "k");
+    }
+}
+END_TEST
+
 /* Compute and memory by one number, and both of several cards: most of its pods ask so. */
 START_TEST(koordinators_other_words_count)
 {
@@ -502,6 +531,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, what_gas_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_gas_cards));
     tcase_add_test(tc, koordinators_cards_are_left_alone);
+    tcase_add_test(tc, koordinators_init_containers_do_not_add_up);
     tcase_add_test(tc, koordinators_other_words_count);
     tcase_add_test(tc, more_cards_than_asked_for_count_everywhere);
     tcase_add_test(tc, koordinators_scheduler_places_whole_cards);

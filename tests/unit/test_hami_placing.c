@@ -66,6 +66,8 @@ START_TEST(conditions_are_kept)
         {{"nvidia.com/vgpu-mode", "mps"}, "1", -1},
         {{"nvidia.com/numa-bind", "true"}, "1", 0},
         {{"nvidia.com/numa-bind", "true"}, "2", -1},
+        {{"nvidia.com/numa-bind", "t"}, "2", -1},
+        {{"nvidia.com/numa-bind", "T"}, "2", -1},
         {{"hami.io/gpu-scheduler-policy", "spread"}, "1", 1},
         {{"hami.io/gpu-scheduler-policy", "binpack"}, "1", 0},
         {{"hami.io/gpu-scheduler-policy", "mutex"}, "1", 0},

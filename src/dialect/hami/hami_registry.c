@@ -106,6 +106,10 @@ static bool read_colons(const struct vgpu *vgpu, const char *text, GStringChunk 
         bool sound = has_shape(vgpu, n);
         for (guint i = 0; sound && i < MIN(n, n_columns); i++)
             sound = read_column(columns[i], g_string_chunk_insert(strings, fields[i]), &entry);
+        /* In the form without a mode the word says nothing: volcano-vgpu-device-plugin v1.9.0 to
+         * v1.9.4 write false for all cards (pkg/plugin/vgpu/register.go compares with "healthy",
+         * the word is "Healthy"). */
+        entry.healthy |= vgpu->short_register && n == G_N_ELEMENTS(short_columns) - 1;
         if (!sound)
             return fail_with(error, GPULEDGER_ERROR_INVALID,
                              "'%.64s' is not a card in any known form", *card);
@@ -212,6 +216,13 @@ static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
     return true;
 }
 
+/* Percent. Volcano's plugin parses deviceMemoryScaling, and registers what the card has all the same
+ * (volcano-vgpu-device-plugin@v1.11.0:pkg/plugin/vgpu/register.go). */
+static int64_t scaling_of(const struct vgpu *vgpu, const struct dialect_options *options)
+{
+    return vgpu->short_register ? 100 : MAX(options->hami_memory_scaling, 100);
+}
+
 /* Most cards of a node are cut alike: what follows from that is worked out once. */
 static void settle_mig(struct topology_card *card, const struct topology_card *before)
 {
@@ -231,7 +242,7 @@ static void settle_mig(struct topology_card *card, const struct topology_card *b
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
                  const struct dialect_options *options, struct topology *topology)
 {
-    const int64_t scaling = MAX(options->hami_memory_scaling, 100);
+    const int64_t scaling = scaling_of(vgpu, options);
     const char *cordoned =
         vgpu->cordoned ? string_pairs_get(&view->annotations, vgpu->cordoned) : NULL;
     g_auto(GStrv) cordon = cordoned ? g_strsplit(cordoned, ",", NODE_CARDS_MAX) : NULL;
@@ -300,7 +311,7 @@ bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *prof
                         const struct dialect_options *options, struct profile_words *words)
 {
     const int64_t slots = profile->slots ? profile->slots : SLOTS_BY_DEFAULT;
-    const int64_t mib = profile->memory / MIB * MAX(options->hami_memory_scaling, 100) / 100;
+    const int64_t mib = profile->memory / MIB * scaling_of(vgpu, options) / 100;
     const char *model = profile->model ? profile->model : "";
     GString *text;
 

@@ -119,10 +119,12 @@ static void read_policy(const struct vgpu *vgpu, const struct pod_view *view, st
     }
 }
 
+/* As strconv.ParseBool has it (HAMi@v2.9.0:pkg/device/nvidia/device.go), in any case. */
 static bool says_true(const struct pod_view *view, const char *key)
 {
     const char *text = key ? string_pairs_get(&view->annotations, key) : NULL;
-    return text && (g_ascii_strcasecmp(text, "true") == 0 || g_str_equal(text, "1"));
+    return text && (g_ascii_strcasecmp(text, "true") == 0 || g_ascii_strcasecmp(text, "t") == 0 ||
+                    g_str_equal(text, "1"));
 }
 
 /* "slot=A,core=B,memory=C", each once and not all 0; "" says nothing. */
