@@ -87,6 +87,14 @@ bool worker_rest(struct worker *worker, int64_t duration_ms)
     return go_on;
 }
 
+bool worker_goes_on(struct worker *worker)
+{
+    worker_lock(worker);
+    const bool go_on = !worker->stopped;
+    worker_unlock(worker);
+    return go_on;
+}
+
 void worker_wake(struct worker *worker)
 {
     worker->woken = true;

@@ -44,5 +44,8 @@ bool worker_wait(struct worker *worker, int64_t until_ms);
 /* The same without the lock, whatever wakes it: rests for so long. False: time to end. */
 bool worker_rest(struct worker *worker, int64_t duration_ms);
 
+/* Without the lock, by the thread, between two pieces of work: false: time to end. */
+bool worker_goes_on(struct worker *worker);
+
 /* Under the lock: there is something to do. */
 void worker_wake(struct worker *worker);

@@ -11,17 +11,27 @@
 
 #define EVERY_MS 2000
 #define MINUTE_MS 60000
+#define LOOK_GROUPS_MAX 8 /* that one look tries to end */
+#define PAUSE_MAX_MS 600000
 
 struct half_groups {
     struct api_client *client;
     struct store *store;
     struct leadership *leadership;
     struct worker worker;
-    GHashTable *sent; /* UIDs of pods that are about to end */
+    GHashTable *sent;   /* UIDs of pods that are about to end */
+    GHashTable *turns;  /* namespace -> guint64 *: the turn in which a group of it was tried last */
+    GHashTable *pauses; /* title of a group that could not be ended -> struct pause * */
+    uint64_t turn;      /* the last */
     int64_t minute_ms;
     uint64_t term;                           /* in which it was looked last */
     int64_t last_ms[HALF_GROUPS_MINUTE_MAX]; /* when each of the last evictions was, in turn */
     unsigned next;                           /* of these, which the next one replaces */
+};
+
+/* A group that could not be ended is tried again after this, which doubles each time. */
+struct pause {
+    int64_t last_ms, until_ms;
 };
 
 struct bound_pod {
@@ -30,7 +40,7 @@ struct bound_pod {
 
 /* A copy of one, to be read without the lock. */
 struct half_group {
-    char *title;
+    char *ns, *title;
     uint32_t bound, min;
     GArray *pods; /* struct bound_pod */
 };
@@ -48,6 +58,7 @@ static void half_group_free(gpointer data)
 {
     struct half_group *group = data;
 
+    g_free(group->ns);
     g_free(group->title);
     g_array_unref(group->pods);
     g_free(group);
@@ -74,6 +85,7 @@ static void collect(const struct gang_half *half, void *data)
     g_auto(GStrv) uids = gangs_bound(store_gangs(collecting->store), half->uid);
     struct half_group *group = g_new0(struct half_group, 1);
 
+    group->ns = g_strdup(half->group.ns);
     group->title = g_strdup_printf("%s/%s", half->group.ns, half->group.name);
     group->bound = half->group.bound;
     group->min = half->group.min;
@@ -230,7 +242,8 @@ static void take_from_minute(struct half_groups *half)
     half->next = (half->next + 1) % G_N_ELEMENTS(half->last_ms);
 }
 
-static void end_group(struct half_groups *half, const struct half_group *group)
+/* False: it could not be ended whole. */
+static bool end_group(struct half_groups *half, const struct half_group *group)
 {
     g_autoptr(GArray) evictees = g_array_new(FALSE, TRUE, sizeof(struct evictee));
     g_autofree char *why = g_strdup_printf(
@@ -239,22 +252,103 @@ static void end_group(struct half_groups *half, const struct half_group *group)
         group->bound, group->title, group->min);
     bool ok;
 
-    if (is_full(half))
-        return;
     g_array_set_clear_func(evictees, (GDestroyNotify)evictee_clear);
     ok = read_pods(half, group, evictees);
-    for (guint i = 0; ok && i < evictees->len; i++)
+    for (guint i = 0; ok && i < evictees->len && worker_goes_on(&half->worker); i++)
         ok = evict(half, group, &g_array_index(evictees, struct evictee, i), true);
-    for (guint i = 0; ok && i < evictees->len; i++) {
+    for (guint i = 0; ok && i < evictees->len && worker_goes_on(&half->worker); i++) {
         const struct evictee *evictee = &g_array_index(evictees, struct evictee, i);
         if (!serves(half) || !is_still_half(half, evictee->uid) || is_full(half))
-            return;
+            return true;
         take_from_minute(half);
         ok = evict(half, group, evictee, false);
         if (!ok)
-            return;
+            return false;
         g_hash_table_add(half->sent, g_strdup(evictee->uid));
         eviction_tell(half->client, evictee, why, NULL); /* an Event that is lost is no harm */
+    }
+    return ok;
+}
+
+/* --- turns --------------------------------------------------------------------------------------- */
+
+/* It is tried again later, and later each time. */
+static void put_off(struct half_groups *half, const struct half_group *group)
+{
+    struct pause *pause = g_hash_table_lookup(half->pauses, group->title);
+
+    if (!pause) {
+        pause = g_new0(struct pause, 1);
+        g_hash_table_insert(half->pauses, g_strdup(group->title), pause);
+    }
+    pause->last_ms = CLAMP(2 * pause->last_ms, EVERY_MS, PAUSE_MAX_MS);
+    pause->until_ms = clock_ms() + pause->last_ms;
+}
+
+static bool is_put_off(const struct half_groups *half, const struct half_group *group)
+{
+    const struct pause *pause = g_hash_table_lookup(half->pauses, group->title);
+
+    return pause && clock_ms() < pause->until_ms;
+}
+
+static uint64_t last_turn(const struct half_groups *half, const struct half_group *group)
+{
+    const guint64 *turn = g_hash_table_lookup(half->turns, group->ns);
+
+    return turn ? *turn : 0;
+}
+
+/* Of the namespace whose last turn is longest ago; it is taken out of the list. NULL: none is left. */
+static struct half_group *take_next(struct half_groups *half, GPtrArray *groups)
+{
+    guint next = groups->len;
+
+    for (guint i = 0; i < groups->len; i++) {
+        if (!is_put_off(half, groups->pdata[i]) &&
+            (next == groups->len ||
+             last_turn(half, groups->pdata[i]) < last_turn(half, groups->pdata[next])))
+            next = i;
+    }
+    if (next == groups->len)
+        return NULL;
+    struct half_group *group = g_ptr_array_steal_index(groups, next);
+    const guint64 turn = ++half->turn;
+    g_hash_table_replace(half->turns, g_strdup(group->ns), g_memdup2(&turn, sizeof turn));
+    return group;
+}
+
+static gboolean is_unknown(gpointer key, gpointer value, gpointer known)
+{
+    return !g_hash_table_contains(known, key);
+}
+
+/* What is remembered of namespaces and groups that are half no more. */
+static void forget_others(struct half_groups *half, const GPtrArray *groups)
+{
+    g_autoptr(GHashTable) namespaces = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) titles = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < groups->len; i++) {
+        const struct half_group *group = groups->pdata[i];
+        g_hash_table_add(namespaces, group->ns);
+        g_hash_table_add(titles, group->title);
+    }
+    g_hash_table_foreach_remove(half->turns, is_unknown, namespaces);
+    g_hash_table_foreach_remove(half->pauses, is_unknown, titles);
+}
+
+/* A few; those that are left come first at the next look. */
+static void end_some(struct half_groups *half, GPtrArray *groups)
+{
+    forget_others(half, groups);
+    for (int n = 0; n < LOOK_GROUPS_MAX && worker_goes_on(&half->worker) && !is_full(half); n++) {
+        struct half_group *group = take_next(half, groups);
+        if (!group)
+            return;
+        if (!end_group(half, group))
+            put_off(half, group);
+        half_group_free(group);
     }
 }
 
@@ -268,8 +362,7 @@ static void *run(void *data)
             continue;
         begin_term(half, term);
         g_autoptr(GPtrArray) groups = find_groups(half);
-        for (guint i = 0; i < groups->len; i++)
-            end_group(half, groups->pdata[i]);
+        end_some(half, groups);
     }
     return NULL;
 }
@@ -283,6 +376,8 @@ struct half_groups *half_groups_start(const struct half_groups_options *options,
     half->leadership = options->leadership;
     half->minute_ms = options->minute_ms != 0 ? options->minute_ms : MINUTE_MS;
     half->sent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    half->turns = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    half->pauses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&half->worker);
     if (!worker_start(&half->worker, run, half, error))
         g_clear_pointer(&half, half_groups_free);
@@ -295,5 +390,7 @@ void half_groups_free(struct half_groups *half)
         return;
     worker_release(&half->worker);
     g_hash_table_unref(half->sent);
+    g_hash_table_unref(half->turns);
+    g_hash_table_unref(half->pauses);
     g_free(half);
 }

@@ -16,6 +16,7 @@ static int n_members;
 static int n_ending;  /* members that another replica has evicted */
 static int n_foreign; /* members that somebody else has bound, without their group */
 static int n_needed;  /* 0: one more than are bound */
+static int n_evil;    /* groups of another namespace */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
 
@@ -47,31 +48,68 @@ static const struct leadership_ops ops = {.term = term};
     "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_POD\":\"1\","                           \
     "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\""
 
-static void put_pod(int i, bool bound)
+struct member {
+    const char *ns, *pod, *uid, *group;
+    int needed;
+    bool bound, ours, ending;
+};
+
+static void put(const struct member *member)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct pod_view view;
-    const char *text = keep(
-        g_strdup_printf("{\"metadata\":{\"namespace\":\"ml\",\"name\":\"g-%d\",\"uid\":\"uid-%d\",%"
-                        "s\"annotations\":{"
-                        "\"gang.scheduling.koordinator.sh/name\":\"g\","
-                        "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
-                        "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s}},"
-                        "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
-                        "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-                        i, i, i < n_ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "",
-                        n_needed ? n_needed : n_members + 1,
-                        !bound           ? ""
-                        : i >= n_foreign ? ",\"gpuledger.io/gang\":\"ml/g\"," HELD
-                                         : "," HELD,
-                        bound ? "\"nodeName\":\"n\"," : "", bound ? "Running" : "Pending"));
+    g_autofree char *mark = member->ours ? g_strdup_printf("\"gpuledger.io/gang\":\"%s/%s\",",
+                                                           member->ns, member->group)
+                                         : g_strdup("");
+    const char *text = keep(g_strdup_printf(
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",%s"
+        "\"annotations\":{\"gang.scheduling.koordinator.sh/name\":\"%s\","
+        "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
+        "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s%s%s}},"
+        "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
+        "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+        member->ns, member->pod, member->uid,
+        member->ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "", member->group,
+        member->needed, member->bound ? "," : "", member->bound ? mark : "",
+        member->bound ? HELD : "", member->bound ? "\"nodeName\":\"n\"," : "",
+        member->bound ? "Running" : "Pending"));
     const cJSON *object = json_parse(arena, text, strlen(text), NULL);
 
     ck_assert(object && pod_view_decode(arena, object, &view, NULL));
     store_apply_pod(cluster, &view);
-    if (bound)
-        answer(keep(g_strdup_printf("GET /api/v1/namespaces/ml/pods/g-%d ", i)), FAKE_ALWAYS, 200,
-               text);
+    if (member->bound)
+        answer(keep(g_strdup_printf("GET /api/v1/namespaces/%s/pods/%s ", member->ns, member->pod)),
+               FAKE_ALWAYS, 200, text);
+}
+
+static void put_pod(int i, bool bound)
+{
+    g_autofree char *pod = g_strdup_printf("g-%d", i), *uid = g_strdup_printf("uid-%d", i);
+
+    put(&(struct member){.ns = "ml",
+                         .pod = pod,
+                         .uid = uid,
+                         .group = "g",
+                         .needed = n_needed ? n_needed : n_members + 1,
+                         .bound = bound,
+                         .ours = i >= n_foreign,
+                         .ending = i < n_ending});
+}
+
+/* A group of "evil", half of it bound. */
+static void put_evil(int i)
+{
+    for (int half = 0; half < 2; half++) {
+        g_autofree char *group = g_strdup_printf("e%d", i),
+                        *pod = g_strdup_printf("e%d-%d", i, half);
+        put(&(struct member){.ns = "evil",
+                             .pod = pod,
+                             .uid = pod,
+                             .group = group,
+                             .needed = 2,
+                             .bound = half == 0,
+                             .ours = true});
+    }
 }
 
 static void list(enum feed feed)
@@ -84,6 +122,8 @@ static void list(enum feed feed)
         store_apply_node(cluster, &(struct node_view){.name = "n", .capacity = {capacity, 2}});
     for (int i = 0; feed == FEED_PODS && i <= n_members; i++)
         put_pod(i, i < n_members);
+    for (int i = 0; feed == FEED_PODS && i < n_evil; i++)
+        put_evil(i);
     store_list_end(cluster, feed);
 }
 
@@ -104,7 +144,7 @@ static void fill(int members)
 static void setup_empty(void)
 {
     evicting_begin();
-    n_ending = n_foreign = n_needed = 0;
+    n_ending = n_foreign = n_needed = n_evil = 0;
 }
 
 static void setup(void)
@@ -309,17 +349,39 @@ START_TEST(all_of_them_end_or_none)
 }
 END_TEST
 
-/* All are tried once more at each look. */
+/* All are tried once more: at the next look, then less often each time. */
 START_TEST(a_budget_is_waited_for)
 {
     setup_empty();
     answer("g-1/eviction ", 2, 429, SAYS_BUDGET); /* two looks */
     fill(3);
     struct half_groups *half = start(NULL, -1);
-    pass(2);
+    pass(3);
     ck_assert_uint_eq(count_evictions(), 0);
     pass(1);
     ck_assert_uint_eq(count_evictions(), 3);
+    half_groups_free(half);
+}
+END_TEST
+
+#define EVIL 30
+
+/* Namespaces take turns, and whoever is refused is left alone for longer each time. */
+START_TEST(groups_that_cannot_end_keep_no_others_waiting)
+{
+    setup_empty();
+    n_evil = EVIL;
+    answer("/namespaces/evil/", FAKE_ALWAYS, 403, NULL);
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), 3);
+    ck_assert_uint_lt(count_requests("/namespaces/evil/", NULL), EVIL);
+    pass(20); /* all had their turn */
+    const unsigned n = count_requests("/namespaces/evil/", NULL);
+    ck_assert_uint_ge(n, EVIL);
+    pass(20);
+    ck_assert_uint_lt(count_requests("/namespaces/evil/", NULL) - n, n);
     half_groups_free(half);
 }
 END_TEST
@@ -398,6 +460,7 @@ int main(void)
     tcase_add_test(whom, an_eviction_that_has_failed_counts_in_the_minute);
     tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
     tcase_add_test(whom, a_budget_is_waited_for);
+    tcase_add_test(whom, groups_that_cannot_end_keep_no_others_waiting);
     tcase_add_test(whom, where_one_is_refused_after_all_the_others_wait);
     tcase_add_loop_test(whom, who_has_become_whole_goes_on, 1, 4);
     tcase_add_loop_test(whom, others_groups_and_whole_ones_go_on, 0, 2);
