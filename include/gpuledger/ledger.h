@@ -122,6 +122,15 @@ enum withheld {
     WITHHELD_SLOTS,     /* likewise, and the administrator lets it take no more holders */
 };
 
+/* How several devices are one card. Two kinds name their devices alike, and cannot be on one card. */
+enum sharing {
+    SHARING_UNKNOWN,
+    SHARING_WHOLE,  /* a device is a card or instance */
+    SHARING_SLICED, /* its holders take turns */
+    SHARING_MPS,    /* a server divides it */
+    SHARING_N,
+};
+
 /* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node
  * knows. */
 struct pool {
@@ -134,6 +143,7 @@ struct pool {
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
     int32_t replicas; /* devices that are one card or instance; 0: not known */
+    enum sharing sharing;
     bool shared;    /* several devices are one card */
     bool sliced;    /* one device is a part of a card, whose other parts may be in whichever pool */
     enum isolation isolation; /* of the holders of one card or instance */
@@ -231,6 +241,7 @@ struct share {
     struct mig_place place; /* of the instance that it is, on a card that is cut */
     int32_t devices;    /* of the pool `device` */
     int32_t replicas;   /* of the pool when the devices were given; 0: not known */
+    enum sharing sharing; /* likewise */
     const char *device; /* as in struct card_ask, or DEVICE_ALL; NULL: a share of a card */
     const struct dialect *dialect; /* whose words it is read from; NULL: the allocation's */
     uint64_t key;       /* card_key of the UUID that names the card; `card` is then the ledger's to

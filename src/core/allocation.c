@@ -197,8 +197,10 @@ void allocation_witness(struct allocation *allocation, const struct node *node)
     for (uint32_t i = 0; i < n; i++) {
         struct share *share = own->known ? &own->known[i] : &allocation->shares[i];
         const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
-        if (pool)
+        if (pool) {
             share->replicas = pool->replicas;
+            share->sharing = pool->sharing;
+        }
     }
 }
 
@@ -337,7 +339,8 @@ static bool share_equal(const struct share *a, const struct share *b)
            share_same_place(a, b) && a->core == b->core && a->exclusive == b->exclusive &&
            a->init == b->init && a->sidecar == b->sidecar && a->named == b->named &&
            a->basis == b->basis && a->devices == b->devices && a->replicas == b->replicas &&
-           a->dialect == b->dialect && mig_place_equal(a->place, b->place);
+           a->sharing == b->sharing && a->dialect == b->dialect &&
+           mig_place_equal(a->place, b->place);
 }
 
 static int64_t memory_wanted(const struct allocation *allocation)

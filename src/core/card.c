@@ -99,7 +99,7 @@ uint64_t card_kind(const struct node *node, const struct card *card)
 
 uint64_t pool_kind(const struct pool *pool)
 {
-    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared};
+    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared, pool->sharing};
     uint64_t kind = card_key(pool->resource) ^ card_key(pool->model ? pool->model : "") << 1;
 
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {

@@ -37,12 +37,15 @@ void share_encode(struct json_writer *writer, const struct share *share)
         json_key_string(writer, "device", share->device);
         json_key_int(writer, "devices", share->devices);
         json_key_int(writer, "replicas", share->replicas);
+        if (share->sharing != SHARING_UNKNOWN)
+            json_key_int(writer, "sharing", share->sharing);
     }
     json_end_object(writer);
 }
 
 struct said_share {
-    int64_t memory, least, card, core, container, devices, replicas, layout, start, size, basis;
+    int64_t memory, least, card, core, container, devices, replicas, layout, start, size, basis,
+        sharing;
     bool units, thousandths, exclusive, init, sidecar;
     const char *device, *gpu, *dialect;
 };
@@ -61,6 +64,7 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_STRING(struct said_share, device, "device", 0),
     JSON_FIELD_INT64(struct said_share, devices, "devices", 0),
     JSON_FIELD_INT64(struct said_share, replicas, "replicas", 0),
+    JSON_FIELD_INT64(struct said_share, sharing, "sharing", 0),
     JSON_FIELD_INT64(struct said_share, layout, "layout", 0),
     JSON_FIELD_INT64(struct said_share, start, "start", 0),
     JSON_FIELD_INT64(struct said_share, size, "size", 0),
@@ -93,6 +97,7 @@ bool share_decode(struct json_arena *arena, const cJSON *object, struct share *r
         share.core > INT32_MAX || share.container < CONTAINER_POD || share.container > INT32_MAX ||
         share.devices < 0 || share.devices > INT32_MAX || share.replicas < 0 ||
         share.replicas > INT32_MAX || share.basis < SHARE_HELD || share.basis > SHARE_BY_NUMBER ||
+        share.sharing < SHARING_UNKNOWN || share.sharing >= SHARING_N ||
         ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
         return false;
     *ret_share = (struct share){
@@ -110,6 +115,7 @@ bool share_decode(struct json_arena *arena, const cJSON *object, struct share *r
         .place = {(uint8_t)share.layout, (uint8_t)share.start, (uint8_t)share.size},
         .devices = (int32_t)share.devices,
         .replicas = (int32_t)share.replicas,
+        .sharing = (enum sharing)share.sharing,
         .device = share.device,
         .basis = (enum share_basis)share.basis,
     };

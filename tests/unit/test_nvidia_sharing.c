@@ -335,6 +335,57 @@ START_TEST(mps_parts_of_other_sizes_must_end_first)
 }
 END_TEST
 
+/* Time-slicing and MPS name their devices alike, so that kubelet sees no change. */
+START_TEST(another_kind_of_sharing_must_end_first)
+{
+    static const struct node_words
+        sliced = {GPUS "=4", .labels = "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4"},
+        mps = {GPUS "=4", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4"},
+        mps_twice = {GPUS "=2", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2"};
+
+    set_node("n", &sliced);
+    PUT("n", "a", GPUS "=1");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    set_node("n", &mps);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "a");
+    PUT("n", "b", GPUS "=1");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    set_node("n", &sliced);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "b");
+    set_node("n", &mps_twice);
+    PUT("n", "c", GPUS "=1");
+    set_node("n", &sliced); /* only time-slices may be made more or fewer */
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+}
+END_TEST
+
+/* Marks of before kinds were written: the number is all that they say. */
+START_TEST(a_mark_without_a_kind_says_a_number)
+{
+    static const struct {
+        const char *mark, *labels;
+        enum reason expected;
+    } cases[] = {
+        {"4", MPS "nvidia.com/gpu.replicas=4", REASON_NONE},
+        {"4", "nvidia.com/gpu.replicas=4", REASON_NONE},
+        {"2", MPS "nvidia.com/gpu.replicas=4", REASON_OTHER_USE},
+        {"2", "nvidia.com/gpu.replicas=4", REASON_OTHER_USE},
+        {"2:time-slicing", "nvidia.com/gpu.replicas=4", REASON_NONE},
+        {"4:time-slicing", MPS "nvidia.com/gpu.replicas=4", REASON_OTHER_USE},
+        {"2:else", MPS "nvidia.com/gpu.replicas=4", REASON_NONE}, /* as one without a mark */
+        {"1", "nvidia.com/gpu.replicas=4", REASON_OTHER_USE},
+    };
+    g_autofree char *mark = g_strconcat("gpuledger.io/gpu-replicas=", cases[_i].mark, NULL);
+    g_autofree char *labels = g_strconcat("nvidia.com/gpu.count=1 ", cases[_i].labels, NULL);
+
+    NODE("n", GPUS "=4", .labels = labels);
+    put("n", "old", false, &(struct pod_words){GPUS "=1", .annotations = mark});
+    ck_assert_reason(ASK("n", GPUS "=1"), cases[_i].expected);
+}
+END_TEST
+
 /* A pod may say that it wants more than there is; it has its card's at most, and so many others as may
  * meet there still go in. */
 START_TEST(who_wants_all_there_is_has_one_card)
@@ -357,7 +408,8 @@ START_TEST(a_bind_always_says_the_replicas)
 {
     static const struct {
         const char *capacity, *labels, *written;
-    } cases[] = {{GPUS "=8", "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2"},
+    } cases[] = {{GPUS "=8", "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2:time-slicing"},
+                 {GPUS "=8", MPS "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2:mps"},
                  {GPUS "=8", "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1", "1"},
                  {GPUS "=7", "nvidia.com/gpu.sharing-strategy=time-slicing", "0"}};
 
@@ -400,6 +452,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
     tcase_add_test(tcase, pods_of_other_replicas_must_end_first);
     tcase_add_test(tcase, mps_parts_of_other_sizes_must_end_first);
+    tcase_add_test(tcase, another_kind_of_sharing_must_end_first);
+    tcase_add_loop_test(tcase, a_mark_without_a_kind_says_a_number, 0, 8);
     tcase_add_test(tcase, who_wants_all_there_is_has_one_card);
     tcase_add_test(tcase, a_bind_always_says_the_replicas);
     suite_add_tcase(suite, tcase);

@@ -16,6 +16,7 @@ static const struct share shares[] = {
     {.memory = {1, AMOUNT_BYTES}, .place = {.layout = 4, .start = 5, .size = 6}},
     {.memory = {1, AMOUNT_BYTES}, .place = {.layout = 255, .start = 254, .size = 253}},
     {.device = "nvidia.com/gpu", .card = CARD_UNKNOWN, .devices = 3, .replicas = 4},
+    {.device = "nvidia.com/gpu", .card = CARD_UNKNOWN, .devices = 1, .sharing = SHARING_MPS},
     {.memory = {1, AMOUNT_BYTES}, .key = UINT64_C(0xfedcba9876543210)},
 };
 
@@ -35,6 +36,7 @@ static void expect_same(const struct share *read, const struct share *written)
     ck_assert_int_eq(read->place.size, written->place.size);
     ck_assert_int_eq(read->devices, written->devices);
     ck_assert_int_eq(read->replicas, written->replicas);
+    ck_assert_int_eq(read->sharing, written->sharing);
     ck_assert_pstr_eq(read->device, written->device);
     ck_assert_ptr_eq(read->dialect, written->dialect);
     ck_assert_uint_eq(read->key, written->key);
@@ -78,6 +80,8 @@ static const char *const bad[] = {
     "{\"memory\":1,\"card\":0,\"container\":-2}",
     "{\"memory\":1,\"card\":0,\"devices\":-1}",
     "{\"memory\":1,\"card\":0,\"replicas\":-1}",
+    "{\"memory\":1,\"card\":0,\"sharing\":-1}",
+    "{\"memory\":1,\"card\":0,\"sharing\":4}",
     "{\"memory\":1,\"card\":0,\"basis\":-1}",
     "{\"memory\":1,\"card\":0,\"basis\":99}",
     "{\"memory\":1,\"card\":0,\"size\":1,\"layout\":256}",

@@ -34,11 +34,18 @@ DIALECT_ROW(nvidia, 80);
 #define GPU "nvidia.com/gpu"
 #define GPU_SHARED "nvidia.com/gpu.shared"
 
-/* Ours, on pods: how many devices a card was when the pod was placed. */
+/* Ours, on pods: how many devices a card was when the pod was placed, and by which kind of sharing:
+ * "1", "4:mps", "4:time-slicing". */
 #define KEY_REPLICAS "gpuledger.io/gpu-replicas"
 
 /* Of a bound pod; of more containers those with the same devices are counted together. */
 #define SHARES_MAX (ALLOCATION_SHARES_MAX / 2)
+
+/* As the label nvidia.com/gpu.sharing-strategy has them. */
+static const char *const sharing_names[SHARING_N] = {
+    [SHARING_SLICED] = "time-slicing",
+    [SHARING_MPS] = "mps",
+};
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
@@ -208,6 +215,27 @@ static bool take_container(const struct pod_view *view, size_t i, struct allocat
     return true;
 }
 
+/* A number without a kind was written before kinds were, or while the labels of the node contradicted
+ * its devices. What cannot be read says nothing. */
+static void read_division(const struct pod_view *view, struct share *share)
+{
+    const char *text = string_pairs_get(&view->annotations, KEY_REPLICAS);
+    const char *colon = text ? strchr(text, ':') : NULL;
+    g_autofree char *number = colon ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
+    enum sharing sharing = SHARING_UNKNOWN;
+    int64_t replicas = 0;
+
+    for (enum sharing i = 0; colon && i < SHARING_N; i++) {
+        if (g_strcmp0(sharing_names[i], colon + 1) == 0)
+            sharing = i;
+    }
+    if ((colon && sharing == SHARING_UNKNOWN) ||
+        !digits_parse(number, NVIDIA_DEVICES_MAX, &replicas))
+        return;
+    share->replicas = (int32_t)replicas;
+    share->sharing = replicas == 1 && !colon ? SHARING_WHOLE : sharing;
+}
+
 /* Whatever else the pod asks for and whatever its annotations say: kubelet hands out these devices by
  * their names alone. */
 static struct allocation *read_allocation(const struct pod_view *view,
@@ -216,7 +244,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
 {
     g_autoptr(allocation) all = NULL;
     g_autoptr(terms) terms = NULL;
-    int64_t replicas = 0;
+    struct share division = {0};
     size_t n = 0;
 
     for (size_t i = 0; i < view->n_containers; i++) {
@@ -234,18 +262,29 @@ static struct allocation *read_allocation(const struct pod_view *view,
     conditions_memory_wanted(view, &terms);
     allocation->terms = g_steal_pointer(&terms);
     allocation->assigned = view->started;
-    digits_parse(string_pairs_get(&view->annotations, KEY_REPLICAS), NVIDIA_DEVICES_MAX, &replicas);
+    read_division(view, &division);
     for (size_t i = 0; i < n; i++) {
         allocation->shares[i] = all->shares[i];
-        allocation->shares[i].replicas = (int32_t)replicas;
+        allocation->shares[i].replicas = division.replicas;
+        allocation->shares[i].sharing = division.sharing;
     }
     return allocation;
 }
 
 /* --- placement ------------------------------------------------------------------------------ */
 
-/* Pods that were given devices of this pool, or of one that it has taken the place of, when a card was another number of them: any card may
- * be one of theirs. Replicas that only take turns may be joined by others that do. */
+/* The devices were given when cards were divided as they are. Of two kinds, one may not be known. */
+static bool is_divided_alike(const struct share *share, const struct pool *pool)
+{
+    return g_str_equal(share->device, pool->resource) &&
+           (share->replicas == 0 || share->replicas == pool->replicas) &&
+           (share->sharing == SHARING_UNKNOWN || pool->sharing == SHARING_UNKNOWN ||
+            share->sharing == pool->sharing);
+}
+
+/* Pods that were given devices of this pool, or of one that it has taken the place of, when a card
+ * was divided otherwise: any card may be one of theirs. Replicas that only take turns may be joined
+ * by others that do. */
 static enum reason refuse_mixture(const struct node *node, const struct pool *pool)
 {
     for (guint i = 0; i < node->allocations->len; i++) {
@@ -254,10 +293,10 @@ static enum reason refuse_mixture(const struct node *node, const struct pool *po
             const struct share *share = &other->shares[j];
             if (!nvidia_are_of_pool(node, share, pool))
                 continue;
-            if (g_str_equal(share->device, pool->resource) &&
-                (share->replicas == 0 || share->replicas == pool->replicas))
+            if (is_divided_alike(share, pool))
                 continue;
-            if (share->replicas <= 1 || !pool->shared || pool->isolation != ISOLATION_NONE)
+            if (share->replicas <= 1 || share->sharing != SHARING_SLICED ||
+                pool->sharing != SHARING_SLICED)
                 return REASON_OTHER_USE;
         }
     }
@@ -292,11 +331,17 @@ static enum reason refuse(const struct node *node, const struct request *request
 static void write_annotations(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations)
 {
-    int32_t replicas = allocation->n_shares > 0 ? allocation->shares[0].replicas : 0;
+    const struct share none = {0}, *first = allocation->n_shares > 0 ? allocation->shares : &none;
+    int32_t replicas = first->replicas;
+    enum sharing sharing = first->sharing;
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++)
+    for (uint32_t i = 1; i < allocation->n_shares; i++) {
         replicas = allocation->shares[i].replicas == replicas ? replicas : 0;
-    annotations_add(annotations, KEY_REPLICAS, g_strdup_printf("%d", replicas));
+        sharing = allocation->shares[i].sharing == sharing ? sharing : SHARING_UNKNOWN;
+    }
+    const char *name = replicas > 0 ? sharing_names[sharing] : NULL;
+    annotations_add(annotations, KEY_REPLICAS,
+                    g_strdup_printf("%d%s%s", replicas, name ? ":" : "", name ? name : ""));
 }
 
 static const char *const resources[] = {GPU, GPU_SHARED, NVIDIA_MIG_PREFIX "*", NULL};
@@ -340,8 +385,9 @@ const struct dialect dialect_nvidia = {
                 "one pod, with `gpuledger.io/slots` so many devices are given of shared cards. "
                 "With MPS at most 48 pods of a card, and each counts as its part of "
                 "the memory. Not nodes with HAMi's register annotation.",
-            .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into. "
-                      "After that number has changed, kubelet takes devices for free whose cards "
+            .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into, "
+                      "and how (`4:mps`, `4:time-slicing`). After either has changed, kubelet "
+                      "takes devices for free whose cards "
                       "older pods use, so the node gives nothing until these have ended (changes "
                       "among time-sliced numbers apart). A node whose plugin HAMi's or "
                       "4paradigm's has replaced gives nothing either while pods of before run. A "

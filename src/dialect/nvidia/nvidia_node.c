@@ -280,12 +280,16 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
         .capacity = (int32_t)usable,
         .reported = (int32_t)reported,
         .withheld = why,
-        .at_once =
-            mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
+        .at_once = mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
         .memory = mps && facts.replicas > 0 ? facts.memory / facts.replicas : facts.memory,
+        .sharing = mps            ? SHARING_MPS
+                   : facts.shared ? SHARING_SLICED
+                                  : SHARING_WHOLE,
         .shared = facts.shared,
         .replicas = (int32_t)facts.replicas,
-        .isolation = mps ? ISOLATION_HOOK : facts.shared ? ISOLATION_NONE : ISOLATION_HARDWARE,
+        .isolation = mps            ? ISOLATION_HOOK
+                     : facts.shared ? ISOLATION_NONE
+                                    : ISOLATION_HARDWARE,
     };
 }
 

@@ -242,6 +242,7 @@ static void unplace(struct share *shares, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         if (shares[i].device) {
             shares[i].replicas = 0;
+            shares[i].sharing = SHARING_UNKNOWN;
             continue;
         }
         shares[i].card = CARD_UNKNOWN;
