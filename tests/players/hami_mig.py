@@ -16,6 +16,10 @@ class Refused(Exception):
     """The plugin's error: kubelet fails the pod."""
 
 
+class Unmade(Refused):
+    """The pod was found, but what it was promised cannot be made."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Profile:
     name: str
@@ -56,12 +60,24 @@ def card_of(uuid):
     return uuid.partition("[")[0]
 
 
+RUNTIME = {"migUUID", "gpuInstanceID", "computeInstanceID"}
+
+
+def key_of(entry):
+    place = entry["placement"]
+    return entry["gpuUUID"], entry["profile"], place["start"], place["size"]
+
+
 class Places:
-    """v2.10: exactly the instance that the scheduler has reserved is made, or the pod fails."""
+    """v2.10: exactly the instance that the scheduler has reserved is made, or the pod fails.
+
+    Instances that the plugin does not know of, because it has not adopted them at its start, are in the
+    hardware all the same, and never taken down."""
 
     def __init__(self, profiles=A100):
         self.profiles = {profile.name: profile for profile in profiles}
         self.live = {}  # (card, profile, start, size): runtime identity
+        self.known = set()  # of these, those that the plugin takes for its own
         self.made = 0
 
     def entries_of(self, annotations, position, devices):
@@ -83,12 +99,12 @@ class Places:
         return found
 
     def ensure(self, entry):
-        """The entry with what the hardware says of the instance; one that is there is taken."""
-        place = entry["placement"]
-        key = entry["gpuUUID"], entry["profile"], place["start"], place["size"]
-        if key not in self.live:
+        """The entry with what the hardware says of the instance; one that it has made is taken again."""
+        key = key_of(entry)
+        if key not in self.known:
             self._check(*key)
             self.made += 1
+            self.known.add(key)
             self.live[key] = {
                 "migUUID": f"MIG-{self.made}",
                 "gpuInstanceID": self.made,
@@ -104,13 +120,36 @@ class Places:
             if other == card and start < their_start + their_size and their_start < start + size:
                 raise Refused(f"{name} at {start}: {their_name} is at {their_start}")
 
-    def reconcile(self, entries):
-        """Every 5 s: what no living pod has reserved is taken down."""
-        active = {
-            (e["gpuUUID"], e["profile"], e["placement"]["start"], e["placement"]["size"])
-            for e in entries
-        }
-        self.live = {key: value for key, value in self.live.items() if key in active}
+    def reconcile(self, active, in_use, rng):
+        """Every 5 s: what no active pod has reserved is taken down, in any order. `active`: the annotations
+        of pods that have not ended and are not being deleted; one that cannot be read ends the round, and
+        so does an instance in which a pod that is being deleted still computes (`in_use`): NVML refuses.
+        Whether the round came to its end."""
+        try:
+            kept = {key_of(entry) for text in active for entry in json.loads(text)}
+        except (ValueError, KeyError, TypeError):
+            return False
+        busy = {key_of(entry) for text in in_use for entry in json.loads(text)}
+        gone = sorted(self.known - kept)
+        rng.shuffle(gone)
+        for key in gone:
+            if key in busy:
+                return False
+            self.known.discard(key)
+            del self.live[key]
+        return True
+
+    def restart(self, active, in_use):
+        """The plugin starts: cards without a pod that computes are wiped; then active pods' instances are
+        adopted, one pod after another, up to the first whose entries lack what the plugin adds to them."""
+        busy = {entry["gpuUUID"] for text in in_use for entry in json.loads(text)}
+        self.live = {key: value for key, value in self.live.items() if key[0] in busy}
+        self.known = set()
+        for text in active:
+            entries = json.loads(text)
+            if not all(RUNTIME <= entry.keys() for entry in entries):
+                return
+            self.known.update(key_of(entry) for entry in entries if key_of(entry) in self.live)
 
 
 class Templates:

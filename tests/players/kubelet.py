@@ -4,6 +4,11 @@
 A kubelet sees the pods that were bound to its node, asks its device plugin for a device once per
 container, and reports: start time and phase, the end, the last DELETE of a pod that is being
 deleted. What a plugin does is a subclass's business (allocate()).
+
+Source of the order at admission, kubernetes@v1.36.3: pkg/kubelet/kubelet.go NewMainKubelet and
+pkg/kubelet/lifecycle/predicate.go. Node pressure, sysctls and topology reject a pod before its plugin is
+asked, too few cores, ports and the like only after it. Pods are admitted one after another, after a
+restart by their creation; a container, plugin or kubelet that restarts asks for nothing again.
 """
 
 import concurrent.futures
@@ -19,6 +24,10 @@ from kubeapi import STRATEGIC_PATCH, ApiError, resource_path
 
 TERMINAL = ("Succeeded", "Failed")
 RETRY_S = 0.2
+
+# Why kubelet rejects pods: before the plugin is asked, and after it has answered.
+BEFORE_PLUGIN = ("Evicted", "SysctlForbidden", "TopologyAffinityError")
+AFTER_PLUGIN = ("OutOfcpu", "OutOfmemory", "NodeAffinity", "NodePorts", "AppArmor", "NodeShutdown")
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
@@ -60,6 +69,7 @@ class Kubelet:
         self.random = random.Random(f"{seed}/{node}")
         self.cards = range(len(sizes))
         self.unserved = False  # the plugin is gone: kubelet rejects whoever asks for its resource
+        self.rejects = {}  # {pod's name: the reason why kubelet turns it away}
         fleet.hardware.set_cards(node, sizes)
         self._lock = threading.Lock()
         self._inbox = []
@@ -138,11 +148,7 @@ class Kubelet:
                      amount, card, trouble)
 
     def _admit(self, pod):
-        if not self._take_up(pod):
-            return
-        if self.unserved and any(limit(each, self.resource) for _, each in containers_of(pod)):
-            self.report(pod, {"phase": "Failed", "reason": "UnexpectedAdmissionError",
-                              "message": "Allocate failed due to no healthy devices present"})
+        if not self._take_up(pod) or self._turn_away(pod):
             return
         starts = []
         for init, container in containers_of(pod):
@@ -152,7 +158,32 @@ class Kubelet:
             card, trouble = self.allocate(amount)
             starts.append(self._start(pod, container["name"], init, amount, card, trouble))
         self.fleet.hardware.start(starts)
-        self.fleet.later(0, self._report_admitted, pod, starts)
+        if not self._turn_away_late(pod):
+            self.fleet.later(0, self._report_admitted, pod, starts)
+
+    def _turn_away(self, pod):
+        """Whether kubelet rejects the pod without a word to the plugin."""
+        reason = self.rejects.get(pod["metadata"]["name"])
+        message = f"Pod was rejected: {reason}"
+        if self.unserved and any(limit(each, self.resource) for _, each in containers_of(pod)):
+            reason, message = "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present"
+        elif reason not in BEFORE_PLUGIN:
+            return False
+        self._reject(pod, reason, message)
+        return True
+
+    def _turn_away_late(self, pod):
+        """Whether kubelet rejects a pod that the plugin has served."""
+        reason = self.rejects.get(pod["metadata"]["name"])
+        if reason not in AFTER_PLUGIN:
+            return False
+        self._reject(pod, reason, f"Pod was rejected: {reason}")
+        return True
+
+    def _reject(self, pod, reason, message):
+        """At once; a pod that kubelet has rejected has a start time, too."""
+        status = {"phase": "Failed", "reason": reason, "message": message, "startTime": now_rfc3339()}
+        self._report_end(pod, status)
 
     # Reports
 

@@ -163,7 +163,7 @@ def scenario_hami_family(tap):
     with World(tap) as world:
         start(world)
         nodes = {"v25": "hami-v2.5", "v28": "hami-v2.8", "old": "4paradigm-da7d4ed",
-                 "vold": "volcano-0bd97d0", "vnew": "volcano-0798272"}
+                 "vold": "volcano-v1.11.0", "vnew": "volcano-v1.12.0"}
         for name, behaviour in nodes.items():
             add_node(world, name, behaviour, cards_of(name, [10000, 10000]))
         # Its scheduler has died between lock and Binding, long ago.
@@ -215,7 +215,7 @@ def scenario_hami_mig(tap):
         start(world, "--hami-mig-templates=A100-SXM4-40GB=7x1g.5gb:5120,"
                      "3x2g.10gb:10240+1x1g.5gb:5120,2x3g.20gb:20480,1x7g.40gb:40960")
         for name, behaviour in (("m10", "hami-v2.10"), ("m9", "hami-v2.9"), ("m8", "hami-v2.8"),
-                                ("mv", "volcano-0798272"), ("mw", "volcano-0bd97d0")):
+                                ("mv", "volcano-v1.12.0"), ("mw", "volcano-v1.11.0")):
             cards = cards_of(name, [40960, 40960], kind=A100_KIND, mode="mig")
             add_node(world, name, behaviour, cards, ordered=name in ("m8", "mw"))
         add_node(world, "core", "hami-v2.10", cards_of("core", [16000]))
