@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the agent of elastic-gpu, and of nano-gpu before it, on any number of nodes.
 
-Source: elastic-ai/elastic-gpu-agent at 2609107, pkg/plugins/gpushare.go and pkg/kube/locator.go;
-its earlier names from the tags v0.1.0 to v0.3.0 of nano-gpu-scheduler. Allocate decides nothing:
+Source: elastic-ai/elastic-gpu-agent@2609107: pkg/plugins/gpushare.go, pkg/kube/locator.go,
+pkg/operator/gpushare.go; its earlier names from nano-gpu-scheduler@v0.1.0 to v0.3.0. Allocate decides nothing:
 it hands out device files that do not exist yet. Before each container starts, the agent asks
 kubelet which pod and container the device ids belong to, and reads the cards from that container's
 annotation. It never guesses, so order does not matter. What it cannot read keeps the container
@@ -72,6 +72,26 @@ def prestart(spelling, cards, pod, container, memory):
     return found if set(found) <= set(cards) else []
 
 
+class Links:
+    """The device files of an agent. One is named after the device ids; if it is there it is kept, whatever
+    card it leads to, and it is removed up to a minute after the pod's object has gone."""
+
+    def __init__(self):
+        self.cards = {}
+
+    def start(self, ids, cards):
+        """The cards on which a container with these ids runs."""
+        return self.cards.setdefault(frozenset(ids), list(cards))
+
+    def sweep(self, ids):
+        self.cards.pop(frozenset(ids), None)
+
+
+def node_memory(sizes):
+    """gpu-memory of a node: the sum, whatever each card has."""
+    return sum(sizes)
+
+
 def grant(spelling, cards, pod, container):
     """(cards, core and memory of each) of a container; ([], 0, 0) if it cannot start. None: it
     asks for no GPU. kubelet asks each plugin whose devices the container has."""
@@ -101,7 +121,7 @@ class ElasticKubelet(Kubelet):
         self.sizes = list(sizes)
 
     def _admit(self, pod):
-        if not self._take_up(pod):
+        if not self._take_up(pod) or self._turn_away(pod):
             return
         starts, meta, spec = [], pod["metadata"], pod["spec"]
         try:
@@ -118,7 +138,8 @@ class ElasticKubelet(Kubelet):
                 for card in cards or [NO_CARD]
             ]
         self.fleet.hardware.start(starts)
-        self.fleet.later(0, self._report_admitted, pod, starts)
+        if not self._turn_away_late(pod):
+            self.fleet.later(0, self._report_admitted, pod, starts)
 
     def _held(self, card, core, memory):
         whole = card != NO_CARD and core >= CORE_OF_CARD

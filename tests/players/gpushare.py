@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the device plugin of Aliyun gpushare on any number of nodes.
 
-Source: AliyunContainerService/gpushare-device-plugin, pkg/gpu/nvidia at aff8a23, 2656995 (the
-images that its manifests and its chart name) and 45fb8b8 (the last commit). kubelet calls
+Source: AliyunContainerService/gpushare-device-plugin@aff8a23, 2656995 (the images that its manifests
+and its chart name) and 45fb8b8 (the last commit): pkg/gpu/nvidia/allocate.go, podmanager.go, podutils.go,
+nvidia.go, server.go. kubelet calls
 Allocate once per container with a number of devices and no word about the pod, so the plugin
 guesses: among the pending pods of its node that were placed and not yet assigned it takes the one
 placed first whose total equals that number.
@@ -38,16 +39,30 @@ class Behaviour:
     name: str
     puts: bool  # writes the whole pod back instead of a patch
     one_card_shortcut: bool  # hands out the only card of a node to whatever matches no pod
+    by_index: bool  # gives the runtime the number, which takes it for NVML's index; else the UUID
 
 
 BEHAVIOURS = {
     behaviour.name: behaviour
     for behaviour in (
-        Behaviour("aff8a23", puts=True, one_card_shortcut=False),
-        Behaviour("2656995", puts=True, one_card_shortcut=False),
-        Behaviour("45fb8b8", puts=False, one_card_shortcut=True),
+        Behaviour("aff8a23", puts=True, one_card_shortcut=False, by_index=False),
+        Behaviour("2656995", puts=True, one_card_shortcut=False, by_index=False),
+        Behaviour("45fb8b8", puts=False, one_card_shortcut=True, by_index=True),
     )
 }
+
+
+def capacity(sizes, unit=1024):
+    """What a node with cards of so many MiB has; `unit`: of --memory-unit, in MiB. Every card counts as
+    large as the first, and what is less than a unit is lost. gpu-count is written before the plugin
+    registers, so that after a change a node has the new count with the old memory for a moment."""
+    return {RESOURCE: sizes[0] // unit * len(sizes), RESOURCE_COUNT: len(sizes)}
+
+
+def card_that_runs(behaviour, minors, number):
+    """NVML's index of the card on which a container runs that was given this number, a minor; `minors`
+    are the cards' minors in NVML's order."""
+    return number if behaviour.by_index else minors.index(number)
 
 
 def pod_total(pod):
@@ -105,23 +120,30 @@ def assigned_annotations(now_ns):
 
 
 class GpushareKubelet(Kubelet):
+    """`sizes` in NVML's order, `minors` their device numbers in that order."""
+
     resource = RESOURCE
 
-    def __init__(self, fleet, node, sizes, seed, behaviour):
+    def __init__(self, fleet, node, sizes, seed, behaviour, minors=None):
         super().__init__(fleet, node, sizes, seed)
         self.behaviour = BEHAVIOURS[behaviour]
+        self.minors = list(minors or self.cards)
 
     def allocate(self, amount):
         try:
             pods = self._pending()
         except OUTAGES as error:
             return NO_CARD, f"list: {error!r}"
-        card, pod = decide(self.behaviour, self.cards, pods, amount, self.random)
+        card, pod = decide(self.behaviour, self.minors, pods, amount, self.random)
         if pod is not None:
             try:
                 self._mark(pod)
             except OUTAGES as error:
                 return NO_CARD, f"mark: {error!r}"
+            card = card_that_runs(self.behaviour, self.minors, card)
+            card = card if card in self.cards else NO_CARD
+        elif card != NO_CARD:
+            card = 0  # the only one, by UUID
         return card, ""
 
     def _pending(self):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays NVIDIA's own device plugin, and the part of kubelet that chooses devices for it.
 
-Source: NVIDIA/k8s-device-plugin v0.20.0 (internal/rm, api/config/v1); kubelet's device manager,
-Kubernetes 1.36. kubelet keeps a set of free device ids per resource, asks the plugin which of them
+Source: NVIDIA/k8s-device-plugin@v0.20.0 (and v0.19 where `obeys_mps` is said): internal/rm/rm.go,
+internal/rm/device_map.go, api/config/v1/config.go, internal/lm/mig-strategy.go, cmd/gpu-feature-discovery/main.go,
+cmd/mps-control-daemon/mps/daemon.go, device.go; kubernetes@v1.36.3: pkg/kubelet/cm/devicemanager/manager.go.
+kubelet keeps a set of free device ids per resource, asks the plugin which of them
 it would prefer, and calls Allocate with the ids that it took. Neither knows of a scheduler.
 
 The upper half of the file is that, without any I/O. A physical device is a card, a MIG instance or
@@ -35,17 +37,35 @@ class Sharing:
     rename: bool = False
     fail_requests_greater_than_one: bool = False
     policy: str = "distributed"
+    obeys_mps: bool = True  # v0.20 on; before, MPS takes one device for a container whatever is said
+
+    @property
+    def strict(self):
+        return self.fail_requests_greater_than_one or (self.strategy == MPS and not self.obeys_mps)
 
     @property
     def shares(self):
         return self.replicas > 1
 
 
-class Plugin:
-    """The plugin for one resource of a node: `cards` are the ids of its physical devices."""
+def mps_clients(compute_capability):
+    """How many replicas of a card the MPS daemon starts with; with more no device appears at all."""
+    return 48 if compute_capability >= 7.5 else 16
 
-    def __init__(self, cards, resource=GPU, sharing=Sharing()):
+
+def mps_limit(memory, replicas):
+    """MiB that the daemon gives each client of a card."""
+    return memory // replicas
+
+
+class Plugin:
+    """The plugin for one resource of a node: `cards` are the ids of its physical devices. Replicas have
+    the same ids whatever the strategy: kubelet sees no change from time-slicing to MPS."""
+
+    def __init__(self, cards, resource=GPU, sharing=Sharing(), compute_capability=7.5):
         self.sharing = sharing
+        if sharing.strategy == MPS and sharing.replicas > mps_clients(compute_capability):
+            cards = []
         self.resource = resource + (SHARED if sharing.shares and sharing.rename else "")
         if sharing.shares:
             self.devices = [f"{card}{REPLICA}{n}" for card in cards for n in range(sharing.replicas)]
@@ -84,8 +104,7 @@ class Plugin:
         unknown = [device for device in devices if device not in self.devices]
         if unknown:
             raise AdmissionError(f"unknown device: {unknown[0]}")
-        strict = self.sharing.strategy == MPS or self.sharing.fail_requests_greater_than_one
-        if self.sharing.shares and strict and len(devices) > 1:
+        if self.sharing.shares and self.sharing.strict and len(devices) > 1:
             raise AdmissionError(
                 f"maximum request size for shared resources is 1; found {len(devices)}"
             )
@@ -169,6 +188,24 @@ def labels(cards, sharing=Sharing(), product="Tesla-T4", memory=15360, resource=
     if resource == GPU:
         said["nvidia.com/gpu.sharing-strategy"] = sharing.strategy if sharing.shares else "none"
     return {**said, **{key.replace("_", "."): value for key, value in more.items()}}
+
+
+def merged(groups, rng):
+    """What GPU Feature Discovery says of a node with several models under one name: `groups` are labels() of
+    each, of which the last that is merged wins, in the order of a map; it may change at each pass. It runs
+    every 60 s, or once, and the plugin reports at once: labels may be older than what is allocatable."""
+    order = list(groups)
+    rng.shuffle(order)
+    said = {}
+    for group in order:
+        said |= group
+    return said
+
+
+def mixed_count(whole, in_mig_mode):
+    """nvidia.com/gpu.count with mig.strategy=mixed: cards in MIG mode are in it, though nvidia.com/gpu has
+    none of them."""
+    return whole + in_mig_mode
 
 
 class NvidiaKubelet(Kubelet):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays Tencent's gpu-manager on any number of nodes.
 
-Source: tkestack/gpu-manager, pkg/services/allocator/nvidia, pkg/algorithm/nvidia and
-pkg/device/nvidia at tags v1.0.9, v1.1.4, v1.1.5 and commit 8cd842e (the last one). kubelet calls
+Source: tkestack/gpu-manager@v1.0.9, v1.1.4, v1.1.5 and 8cd842e (the last commit):
+pkg/services/allocator/nvidia/allocator.go, pkg/utils/util.go, pkg/algorithm/nvidia, pkg/device/nvidia,
+pkg/services/watchdog/watchdog.go. kubelet calls
 Allocate once per container with a number of vcuda-core devices and no word about the pod.
 gpu-manager guesses the pod, picks cards by an order of its own, and only then looks whether the
 pod's annotation says the same. Before a container starts it learns whose container that is, and
@@ -35,18 +36,21 @@ ASSIGNED = "tencent.com/gpu-assigned"
 ADMISSION_ERROR = "UnexpectedAdmissionError"
 PRESTART_ERROR = "PreStartContainerCheckErr"
 
+CHECK_S = 30  # --allocation-check-period
+
 
 @dataclasses.dataclass(frozen=True)
 class Behaviour:
     name: str
     bytewise: bool  # cards are compared by bytes, not by blocks of 256 MiB
     nvml_ties: bool  # equal cards go by their number in NVML, though minors are compared
+    cached_list: bool = False  # pods are listed as the API server's cache has them, which may be old
 
 
 BEHAVIOURS = {
     behaviour.name: behaviour
     for behaviour in (
-        Behaviour("v1.0.9", bytewise=True, nvml_ties=True),
+        Behaviour("v1.0.9", bytewise=True, nvml_ties=True, cached_list=True),
         Behaviour("v1.1.4", bytewise=True, nvml_ties=True),
         Behaviour("v1.1.5", bytewise=False, nvml_ties=True),
         Behaviour("8cd842e", bytewise=False, nvml_ties=False),
@@ -160,6 +164,8 @@ class Manager:
         self.cards = [Card(nvml, minors[nvml], size) for nvml, size in enumerate(sizes)]
         self.groups = groups or [list(range(len(sizes)))]
         self.held = {}  # uid -> {container index: (core, blocks, [card])}
+        self.unfinished = None  # the pod of which one container was served and another was not
+        self.gone = []  # uids that the last call has recycled
 
     # Choosing
 
@@ -205,14 +211,16 @@ class Manager:
                 card.free = card.size if core >= CARD_CORE else card.free + blocks * BLOCK
 
     def match(self, pods, core):
-        """(pod, container index) that an Allocate of so many devices is taken to be for."""
-        for pod in pods:
-            done = self.held.get(pod["metadata"]["uid"], {})
-            open_ = self._open(pod)
-            if done and open_:
-                if amounts(pod["spec"]["containers"][open_[0]])[0] != core:
-                    raise AllocateError("allocation request mismatch")
-                return pod, open_[0]
+        """(pod, container index) that an Allocate of so many devices is taken to be for. A pod that was
+        served in part comes first, also when it has ended: nothing but a restart forgets it."""
+        if self.unfinished:
+            pod = self.unfinished
+            if pod["metadata"]["uid"] not in self.held:
+                raise AllocateError("failed to find pod in cache")
+            index = self._open(pod)[0]
+            if amounts(pod["spec"]["containers"][index])[0] != core:
+                raise AllocateError("allocation request mismatch")
+            return pod, index
         candidates = sorted(filter(is_candidate, pods), key=predicate_time)
         for pod in candidates:
             for index in self._open(pod):
@@ -230,12 +238,16 @@ class Manager:
             if counts_as_gpu(*amounts(container)) and index not in done
         ]
 
-    def allocate(self, pods, core, rng):
+    def allocate(self, pods, core, rng, known=None):
         """(cards, pod that it was for, annotations to write on that pod or None).
 
-        `pods`: those of the node that are Pending.
+        `pods`: those of the node that are Pending; `known`: {uid: pod} in any phase. Cards of pods that
+        have ended are taken back once the pod is found, not before.
         """
+        self.gone = []
         pod, index = self.match(pods, core)
+        if known is not None:
+            self.gone = self.recycle(known)
         _, blocks = amounts(pod["spec"]["containers"][index])
         if core > CARD_CORE and core % CARD_CORE:
             raise AllocateError("must be multiple of 100")
@@ -259,6 +271,7 @@ class Manager:
             card.free_core -= min(core, CARD_CORE)
             card.free = 0 if core >= CARD_CORE else card.free - blocks * BLOCK
         self.held.setdefault(pod["metadata"]["uid"], {})[index] = core, blocks, cards
+        self.unfinished = pod if self._open(pod) else None
         patch = None if predicted else {**self.indices(pod), ASSIGNED: "false"}
         return cards, pod, patch
 
@@ -302,7 +315,7 @@ class GpuManagerKubelet(Kubelet):
         self.failed = []  # (pod, why)
 
     def _admit(self, pod):
-        if not self._take_up(pod):
+        if not self._take_up(pod) or self._turn_away(pod):
             return
         spec = pod["spec"]
         starts, counts = [], {}
@@ -320,7 +333,8 @@ class GpuManagerKubelet(Kubelet):
                     counts[index] = len(cards)
                 starts += self._starts(pod, container, init, core, blocks, cards)
         self.fleet.hardware.start(starts)
-        self.fleet.later(0, self._report_start, pod, counts)
+        if not self._turn_away_late(pod):
+            self.fleet.later(0, self._report_start, pod, counts)
 
     def _starts(self, pod, container, init, core, blocks, cards):
         meta = pod["metadata"]
@@ -342,21 +356,24 @@ class GpuManagerKubelet(Kubelet):
                 )
 
     def _allocate(self, core):
-        known = self.fleet.client.items("Pod", None, fieldSelector=f"spec.nodeName={self.node}")
-        with self._turn:
-            gone = self.manager.recycle({pod["metadata"]["uid"]: pod for pod in known})
-        for uid in gone:  # nothing of it runs, or will
-            self.fleet.hardware.end(uid)
+        more = {"resourceVersion": "0"} if self.manager.behaviour.cached_list else {}
+        known = self.fleet.client.items("Pod", None, fieldSelector=f"spec.nodeName={self.node}", **more)
         pending = [pod for pod in known if pod["status"].get("phase") == "Pending"]
         with self._turn:
-            cards, pod, patch = self.manager.allocate(pending, core, self.random)
+            try:
+                cards, pod, patch = self.manager.allocate(
+                    pending, core, self.random, {each["metadata"]["uid"]: each for each in known}
+                )
+            finally:
+                for uid in self.manager.gone:  # nothing of it runs, or will
+                    self.fleet.hardware.end(uid)
         if patch:
             self._annotate(pod, patch)
         return cards
 
     def _annotate(self, pod, annotations):
         meta = pod["metadata"]
-        patch = {"metadata": {"uid": meta["uid"], "annotations": annotations}}
+        patch = {"metadata": {"annotations": annotations}}
         self.insist(
             lambda: self.fleet.client.patch(
                 "Pod", meta["name"], patch, meta["namespace"], None, STRATEGIC_PATCH
@@ -366,6 +383,13 @@ class GpuManagerKubelet(Kubelet):
     def _fail(self, pod, reason, why):
         self.failed.append((pod["metadata"]["name"], f"{reason}: {why}"))
         self._report_end(pod, {"phase": "Failed", "reason": reason, "message": str(why), "startTime": now_rfc3339()})
+        if pod["metadata"].get("ownerReferences"):
+            self.fleet.later(self.random.uniform(0, CHECK_S), self._delete, pod)
+
+    def _delete(self, pod):
+        """gpu-manager removes pods that it has failed, unless they are naked."""
+        meta = pod["metadata"]
+        self.insist(lambda: self.fleet.client.delete("Pod", meta["name"], meta["namespace"]))
 
     def _report_start(self, pod, counts):
         self._report_alive(pod, {"startTime": now_rfc3339(), "phase": "Pending"})

@@ -9,7 +9,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "controlplane")]
 
-from elastic import SPELLINGS, grant  # noqa: E402
+from elastic import SPELLINGS, Links, grant, node_memory  # noqa: E402
 
 ELASTIC = SPELLINGS["elasticgpu.io"]
 NANO = SPELLINGS["nano-gpu.io"]
@@ -60,6 +60,17 @@ class Agent(unittest.TestCase):
     def test_what_cannot_be_read_does_not_start(self):
         for text in (None, "", "-1", "3", "x", "0, 1", "0,"):
             self.assertEqual(self.granted(ELASTIC, text, 30), ([], 0, 0), text)
+
+    def test_a_link_that_is_there_is_kept(self):
+        links = Links()
+        self.assertEqual(links.start(["a", "b"], [1]), [1])
+        self.assertEqual(links.start(["b", "a"], [0]), [1], "the pod before has left it")
+        self.assertEqual(links.start(["b", "c"], [0]), [0])
+        links.sweep(["a", "b"])
+        self.assertEqual(links.start(["a", "b"], [0]), [0])
+
+    def test_memory_of_a_node_is_the_sum(self):
+        self.assertEqual(node_memory([16384, 8192]), 24576)
 
     def test_a_container_without_gpu_is_not_asked_for(self):
         self.assertIsNone(self.granted(ELASTIC, "0"))

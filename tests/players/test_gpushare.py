@@ -18,7 +18,9 @@ from gpushare import (  # noqa: E402
     NO_CARD,
     RESOURCE,
     assigned_annotations,
+    capacity,
     card_index,
+    card_that_runs,
     choose,
     decide,
     is_candidate,
@@ -124,6 +126,17 @@ class Matching(unittest.TestCase):
         self.assertEqual(decide(HEAD, [0], [], 4, random.Random(1)), (0, None))
         self.assertEqual(decide(MIDDLE, [0], [], 4, random.Random(1)), (NO_CARD, None))
         self.assertEqual(decide(OLD, [0], [], 4, random.Random(1)), (NO_CARD, None))
+
+
+class CardsOfANode(unittest.TestCase):
+    def test_every_card_is_as_large_as_the_first(self):
+        self.assertEqual(capacity([16276, 8000]), {RESOURCE: 30, "aliyun.com/gpu-count": 2})
+        self.assertEqual(capacity([16276, 8000], 1)[RESOURCE], 32552)
+
+    def test_the_number_is_a_minor_which_the_last_commit_gives_as_an_index(self):
+        minors = [1, 0]
+        for behaviour, runs in ((OLD, [1, 0]), (MIDDLE, [1, 0]), (HEAD, [0, 1])):
+            self.assertEqual([card_that_runs(behaviour, minors, number) for number in (0, 1)], runs)
 
 
 class KnownDefects(unittest.TestCase):

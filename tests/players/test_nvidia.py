@@ -4,13 +4,26 @@
 
 import collections
 import pathlib
+import random
 import sys
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "controlplane")]
 
-from nvidia import GPU, MPS, AdmissionError, DeviceManager, Plugin, Sharing, labels  # noqa: E402
+from nvidia import (  # noqa: E402
+    GPU,
+    MPS,
+    AdmissionError,
+    DeviceManager,
+    Plugin,
+    Sharing,
+    labels,
+    merged,
+    mixed_count,
+    mps_clients,
+    mps_limit,
+)
 
 MIG = "nvidia.com/mig-1g.5gb"
 
@@ -92,13 +105,33 @@ class Shared(unittest.TestCase):
     def test_fails_requests_greater_than_one(self):
         words = "maximum request size for shared resources is 1; found 2"
         strict = Sharing(replicas=2, fail_requests_greater_than_one=True)
-        for sharing in (strict, Sharing(strategy=MPS, replicas=2)):
+        for sharing in (
+            strict,
+            Sharing(strategy=MPS, replicas=2, fail_requests_greater_than_one=True),
+            Sharing(strategy=MPS, replicas=2, obeys_mps=False),
+        ):
             manager = DeviceManager([Plugin("01", sharing=sharing)])
             with self.assertRaisesRegex(AdmissionError, words):
                 manager.admit(pod("p", 2))
             self.assertEqual(len(cards(manager.admit(pod("q", 1, 1)))), 2, "one per container")
         lonely = Sharing(replicas=1, fail_requests_greater_than_one=True)
         self.assertEqual(len(cards(DeviceManager([Plugin("01", sharing=lonely)]).admit(pod("p", 2)))), 2)
+
+    def test_mps_with_more_than_one_device_since_v0_20(self):
+        manager = DeviceManager([Plugin("0", sharing=Sharing(strategy=MPS, replicas=2))])
+        self.assertEqual(cards(manager.admit(pod("p", 2))), ["0", "0"])
+
+    def test_mps_with_too_many_clients_has_no_device(self):
+        for capability, most in ((7.0, 16), (7.5, 48), (9.0, 48)):
+            self.assertEqual(mps_clients(capability), most)
+            for replicas, devices in ((most, most), (most + 1, 0)):
+                plugin = Plugin("0", GPU, Sharing(strategy=MPS, replicas=replicas), capability)
+                self.assertEqual(len(plugin.devices), devices)
+        self.assertEqual(mps_limit(40000, 3), 13333)
+
+    def test_kubelet_sees_no_change_from_time_slicing_to_mps(self):
+        plugins = [Plugin("0", sharing=Sharing(strategy=s, replicas=4)) for s in ("time-slicing", MPS)]
+        self.assertEqual(plugins[0].devices, plugins[1].devices)
 
     def test_changed_replicas_make_held_cards_look_free(self):
         manager = DeviceManager([Plugin("0")])
@@ -118,6 +151,15 @@ class Instances(unittest.TestCase):
 
 
 class Labels(unittest.TestCase):
+    def test_several_models_have_the_labels_of_one(self):
+        groups = [labels(1, product="Tesla-T4", memory=15360), labels(2, product="A100", memory=40960)]
+        seen = {
+            (said[GPU + ".product"], said[GPU + ".memory"], said[GPU + ".count"])
+            for said in (merged(groups, random.Random(seed)) for seed in range(20))
+        }
+        self.assertEqual(seen, {("Tesla-T4", "15360", "1"), ("A100", "40960", "2")})
+        self.assertEqual(mixed_count(4, 4), 8)
+
     def test_product(self):
         self.assertEqual(labels(1)[GPU + ".product"], "Tesla-T4")
         self.assertEqual(labels(1, Sharing(replicas=2))[GPU + ".product"], "Tesla-T4-SHARED")

@@ -104,6 +104,29 @@ class Matching(unittest.TestCase):
         with self.assertRaisesRegex(AllocateError, "mismatch"):
             take(half, 30, both, pod("third", (30, 1)))
 
+    def test_what_was_served_in_part_blocks_whoever_comes_after_its_end(self):
+        manager = Manager(HEAD, [CARD])
+        both = pod("both", (10, 1), (20, 1), placed=2, cards={0: 0, 1: 0})
+        take(manager, 10, both)
+        with self.assertRaisesRegex(AllocateError, "mismatch"):
+            take(manager, 30, pod("other", (30, 1), placed=1, cards={0: 0}))
+        later = pod("other", (20, 1), placed=1, cards={0: 0})
+        rng = random.Random(1)
+        self.assertEqual(manager.allocate([later], 20, rng, {"other": later})[1], both)
+        self.assertEqual(manager.gone, ["both"], "only then its first container is taken back")
+        with self.assertRaisesRegex(AllocateError, "mismatch"):
+            manager.allocate([later], 20, rng, {"other": later})
+
+    def test_cards_are_taken_back_once_a_pod_is_found(self):
+        manager = Manager(HEAD, [CARD])
+        take(manager, 60, pod("a", (60, 30), placed=1, cards={0: 0}))
+        with self.assertRaisesRegex(AllocateError, "candidate"):
+            manager.allocate([], 60, random.Random(1), {})
+        self.assertIn("a", manager.held)
+        b = pod("b", (60, 30), placed=2, cards={0: 0})
+        manager.allocate([b], 60, random.Random(1), {"b": b})
+        self.assertEqual((list(manager.held), manager.gone), (["b"], ["a"]))
+
     def test_strict_index(self):
         for text, minor in (("1", 1), ("0,1", None), ("", None), ("x", None)):
             self.assertEqual(predicted_minor(pod("a", (1, 1), cards={0: text}), 0), minor)

@@ -15,6 +15,7 @@ from volcano import (  # noqa: E402
     BEHAVIOURS,
     INDEX,
     PREDICATE_TIME,
+    capacity,
     choose,
     decide,
     indices,
@@ -103,6 +104,14 @@ class Matching(unittest.TestCase):
     def test_number_mode(self):
         waiting = [pod("a", 2, behaviour=NUMBER, cards="0,1", placed=1)]
         self.assertEqual(admit(NUMBER, [0, 1], waiting, waiting), {"a": [[0, 1]]})
+
+
+class Capacity(unittest.TestCase):
+    def test_every_card_is_as_large_as_the_first(self):
+        wanted = {"volcano.sh/gpu-memory": 32768, "volcano.sh/gpu-number": 2}
+        self.assertEqual(capacity(SHARE, [16384, 8192]), wanted)
+        self.assertEqual(capacity(SHARE, [16384, 8192], 1024)["volcano.sh/gpu-memory"], 32)
+        self.assertEqual(capacity(NUMBER, [16384, 8192]), {"volcano.sh/gpu-number": 2})
 
 
 class KnownDefects(unittest.TestCase):

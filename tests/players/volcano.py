@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the device plugin of Volcano gpushare on any number of nodes.
 
-Source: volcano-sh/devices, pkg/plugin/nvidia at 0d68534 (v1.0: memory only, one index) and 95b591b6
-(the last: `--gpu-strategy` share or number, several indices). kubelet calls Allocate once per
+Source: volcano-sh/devices@0d68534 (v1.0: memory only, one index) and 95b591b6 (the last:
+`--gpu-strategy` share or number, several indices): pkg/plugin/nvidia/kube_interactor.go, server.go,
+utils.go. kubelet calls Allocate once per
 container with a number of devices and no word about the pod, so the plugin guesses: among the
 pending, unassigned pods of its node that ask for its resource it takes the one with the oldest
 predicate time that has any container of that size, and marks the whole pod as assigned. Where it
@@ -27,6 +28,7 @@ ASSIGNED = "volcano.sh/gpu-assigned"
 UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
 
 LATEST_TIME = 2**64 - 1
+LIST_S = 10  # how long it goes on asking for its pods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +62,13 @@ def is_candidate(behaviour, pod):
         and "deletionTimestamp" not in pod["metadata"]
         and pod["status"].get("reason") != "UnexpectedAdmissionError"
     )
+
+
+def capacity(behaviour, sizes, factor=1):
+    """What a node with cards of so many MiB has. Every card counts as large as the first."""
+    if behaviour.resource == NUMBER:
+        return {NUMBER: len(sizes)}
+    return {MEMORY: sizes[0] // factor * len(sizes), NUMBER: len(sizes)}
 
 
 def predicate_time(pod):
@@ -114,7 +123,7 @@ class VolcanoKubelet(Kubelet):
         self.resource = self.behaviour.resource
 
     def _admit(self, pod):
-        if not self._take_up(pod):
+        if not self._take_up(pod) or self._turn_away(pod):
             return
         starts = []
         for init, container in containers_of(pod):
@@ -125,8 +134,11 @@ class VolcanoKubelet(Kubelet):
             each = amount // len(cards) if self.resource == NUMBER and cards else amount
             starts += [self._start(pod, container["name"], init, each, card, trouble)
                        for card in cards or [NO_CARD]]
+            if not cards:
+                break  # kubelet asks for nothing more
         self.fleet.hardware.start(starts)
-        self.fleet.later(0, self._report_admitted, pod, starts)
+        if not self._turn_away_late(pod):
+            self.fleet.later(0, self._report_admitted, pod, starts)
 
     def _report_admitted(self, pod, starts):
         if all(start.card != NO_CARD for start in starts):
@@ -139,13 +151,25 @@ class VolcanoKubelet(Kubelet):
     def _allocate(self, amount):
         """(cards or [], trouble)"""
         try:
-            selector = f"spec.nodeName={self.node},status.phase=Pending"
-            pods = self.fleet.client.items("Pod", None, fieldSelector=selector)
-            cards, pod = decide(self.behaviour, self.cards, pods, amount, self.random)
+            cards, pod = decide(self.behaviour, self.cards, self._pending(), amount, self.random)
             if pod is not None:
-                meta = pod["metadata"]
-                patch = {"metadata": {"annotations": {ASSIGNED: "true"}}}
-                self.fleet.client.patch("Pod", meta["name"], patch, meta["namespace"])
+                self._mark(pod)
         except OUTAGES as error:
             return [], f"{error!r}"
         return cards, ""
+
+    def _pending(self):
+        selector = f"spec.nodeName={self.node},status.phase=Pending"
+        for _ in range(LIST_S):
+            try:
+                return self.fleet.client.items("Pod", None, fieldSelector=selector)
+            except OUTAGES:
+                self.fleet.stopping.wait(1)
+        return self.fleet.client.items("Pod", None, fieldSelector=selector)
+
+    def _mark(self, pod):
+        """Reads the pod again and writes it back as a whole; a conflict is an error like others."""
+        meta = pod["metadata"]
+        fresh = self.fleet.client.get("Pod", meta["name"], meta["namespace"])
+        fresh["metadata"]["annotations"] = {**_annotations(fresh), ASSIGNED: "true"}
+        self.fleet.client.update({"apiVersion": "v1", "kind": "Pod", **fresh})
