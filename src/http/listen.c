@@ -73,17 +73,37 @@ int listen_open(const char *host, uint16_t port, GError **error)
     return fd >= 0 ? fd : host_open("0.0.0.0", port, error);
 }
 
-uint16_t listen_port(int fd)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+};
+
+/* All zero if the kernel does not say. */
+static union address address_of(int fd)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in ipv4;
-        struct sockaddr_in6 ipv6;
-    } address = {0};
+    union address address = {0};
     socklen_t length = sizeof(address);
 
     if (getsockname(fd, &address.any, &length) < 0)
-        return 0;
+        return (union address){0};
+    return address;
+}
+
+uint16_t listen_port(int fd)
+{
+    const union address address = address_of(fd);
+
     return ntohs(address.any.sa_family == AF_INET6 ? address.ipv6.sin6_port
                                                    : address.ipv4.sin_port);
+}
+
+bool listen_is_local(int fd)
+{
+    const union address address = address_of(fd);
+
+    if (address.any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&address.ipv6.sin6_addr);
+    return address.any.sa_family == AF_INET &&
+           ntohl(address.ipv4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }

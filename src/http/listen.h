@@ -4,6 +4,7 @@
  * Listening sockets. Any thread.
  */
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A non-blocking listening socket, or -1. "" listens on all addresses of both families, as "::"
@@ -12,3 +13,6 @@ int listen_open(const char *host, uint16_t port, GError **error);
 
 /* The port of a listening socket. */
 uint16_t listen_port(int fd);
+
+/* Whether only this machine reaches it. */
+bool listen_is_local(int fd);

@@ -509,6 +509,11 @@ uint16_t server_port(const struct server *server)
     return server->port;
 }
 
+bool server_is_local(const struct server *server)
+{
+    return listen_is_local(server->listen_fd);
+}
+
 static void wake(struct server *server, bool *flag)
 {
     pthread_mutex_lock(&server->lock);

@@ -120,6 +120,9 @@ struct server *server_start(const struct server_options *options, GError **error
 /* The port that is listened on. */
 uint16_t server_port(const struct server *server);
 
+/* Whether it listens on a loopback address, which only this machine reaches. */
+bool server_is_local(const struct server *server);
+
 /* Waits until no request is being handled or `timeout_ms` is over (false). New ones are let in. */
 bool server_await_idle(struct server *server, int64_t timeout_ms);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* PORT says nothing about the address, so the address of the file or the default stays. */
+/* PORT says nothing about the address, so that of the file stays, or what `alias_base` has. */
 bool alias_read_port(const struct option *option, const char *text, struct config *config,
                      GError **error)
 {

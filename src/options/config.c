@@ -199,6 +199,9 @@ static bool apply_variable(struct config *config, const struct option *option,
         text = lookup(environment, option->alias);
         if (option->read_alias)
             read = option->read_alias;
+        if (text && option->alias_base &&
+            config->origins[option_position(option)].source == SOURCE_DEFAULT)
+            option_parse(option, option->alias_base, config, NULL);
     }
     if (!text)
         return true;

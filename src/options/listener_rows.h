@@ -4,11 +4,12 @@
  * in; included there and nowhere else.
  */
 /* clang-format off */
-    {"listen", ADDRESS(listen, "0.0.0.0:39999"), IN(LISTENERS, COMMAND_SERVE),
-     .alias = "PORT", .alias_help = "the port only", .read_alias = alias_read_port,
-     .help = "Where kube-scheduler calls filter and bind. Port 0 takes any free one; the log says "
-             "which."},
-    {"ops-listen", ADDRESS(ops_listen, "0.0.0.0:39998"),
+    {"listen", ADDRESS(listen, "127.0.0.1:39999"), IN(LISTENERS, COMMAND_SERVE),
+     .alias = "PORT", .alias_help = "the port only, of all addresses", .read_alias = alias_read_port,
+     .alias_base = "0.0.0.0:39999",
+     .help = "Where kube-scheduler calls filter and bind: 0.0.0.0:39999 for one elsewhere. Port 0 takes any "
+             "free one; the log says which."},
+    {"ops-listen", ADDRESS(ops_listen, "127.0.0.1:39998"),
      IN(LISTENERS, COMMAND_SERVE), .flags = OPTION_CAN_BE_OFF,
      .help = "Where probes, metrics and the views for people are served, or off."},
     {"admission", BOOL(admission, "false"), IN(LISTENERS, COMMAND_SERVE),

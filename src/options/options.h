@@ -105,6 +105,7 @@ struct option {
      * `read_alias` NULL: its text is what the option takes. */
     const char *alias;
     const char *alias_help;
+    const char *alias_base; /* what `read_alias` changes if no file has a value; NULL: `fallback` */
     bool (*read_alias)(const struct option *option, const char *text, struct config *config,
                        GError **error);
 };

@@ -199,16 +199,26 @@ class Tls(Case):
         token = self.directory / "token"
         token.write_text(TOKEN)
         self.start(ca, "--tls-client-names=a", "--ops-tls", f"--ops-token-file={token}")
-        said = []
-        for arguments in ((), (ca,), (ca, "--tls-client-names=a", f"--ops-token-file={token}")):
-            server = self.start(*arguments)
-            said.append([line for line in server.log if "level=warn" in line and "closed-by" in line])
-        self.assertEqual([len(lines) for lines in said], [2, 2, 0], said)
-        self.assertIn("everybody who reaches it may bind pods", said[0][0])
-        self.assertIn("every certificate of the CA may bind pods", said[1][0])
-        with Server() as server:
-            server.wait_for('everybody who reaches it may bind pods.*transport="plain HTTP"')
-            server.wait_for('everybody who reaches it may look.*transport="plain HTTP"')
+        wide = ("--listen=0.0.0.0:0", "--ops-listen=0.0.0.0:0")
+        for address, level in (((), "info"), (("--listen=127.1.2.3:0", "--ops-listen=127.1.2.3:0"), "info"),
+                               (("--listen=[::]:0", "--ops-listen=[::]:0"), "warn"), (wide, "warn")):
+            said = []
+            for arguments in ((), (ca,), (ca, "--tls-client-names=a", f"--ops-token-file={token}")):
+                said.append(self.doors(level, *arguments, *address))
+            with self.subTest(address=address):
+                self.assertEqual([len(lines) for lines in said], [2, 2, 0], said)
+                self.assertIn("everybody who reaches it may bind pods", said[0][0])
+                self.assertIn("every certificate of the CA may bind pods", said[1][0])
+        with Server(*wide, wait=False) as server:
+            server.wait_for('level=warn.*everybody who reaches it may bind pods.*transport="plain HTTP"')
+            server.wait_for('level=warn.*everybody who reaches it may look.*transport="plain HTTP"')
+
+    def doors(self, level, *arguments):
+        """What is logged at a level of listeners that ask for nothing, on TLS."""
+        self.install(self.first)
+        with Server(f"--tls-cert={self.certificate}", f"--tls-key={self.key}", *arguments, wait=False) as server:
+            server.wait_for("synced")
+            return [line for line in server.log if f"level={level}" in line and "closed-by" in line]
 
     def test_mistakes_are_named(self):
         self.install(self.first)

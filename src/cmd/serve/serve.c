@@ -136,25 +136,29 @@ static struct server *listen_on(const struct address *address, const char *optio
     return server;
 }
 
-/* Whoever may call is told here, once, since nobody will ask. */
-static void warn_of_open_doors(const struct config *config)
+/* A listener that asks callers for nothing is logged once, at level warn where other machines reach it. */
+static void tell_open_door(const struct server *server, const char *listener, const char *what,
+                           bool tls, const char *option)
 {
-    const char *hint = "see docs/security.md";
+    log_event(server_is_local(server) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, what,
+              LOG_TEXT("listener", listener), LOG_TEXT("transport", tls ? "TLS" : "plain HTTP"),
+              LOG_TEXT("closed-by", option), LOG_TEXT("hint", "see docs/security.md"));
+}
+
+static void tell_open_doors(const struct serve *serve)
+{
+    const struct config *config = serve->started;
 
     if (!*config->tls_client_ca)
-        log_event(LOG_LEVEL_WARN, "everybody who reaches it may bind pods",
-                  LOG_TEXT("listener", "scheduler"),
-                  LOG_TEXT("transport", *config->tls_cert ? "TLS" : "plain HTTP"),
-                  LOG_TEXT("closed-by", "--tls-client-ca"), LOG_TEXT("hint", hint));
+        tell_open_door(serve->scheduler_server, "scheduler",
+                       "everybody who reaches it may bind pods", *config->tls_cert,
+                       "--tls-client-ca");
     else if (!*config->tls_client_names)
-        log_event(LOG_LEVEL_WARN, "every certificate of the CA may bind pods",
-                  LOG_TEXT("listener", "scheduler"), LOG_TEXT("closed-by", "--tls-client-names"),
-                  LOG_TEXT("hint", hint));
-    if (config->ops_listen.port != ADDRESS_OFF && !*config->ops_token_file)
-        log_event(LOG_LEVEL_WARN, "everybody who reaches it may look",
-                  LOG_TEXT("listener", "operations"),
-                  LOG_TEXT("transport", config->ops_tls ? "TLS" : "plain HTTP"),
-                  LOG_TEXT("closed-by", "--ops-token-file"), LOG_TEXT("hint", hint));
+        tell_open_door(serve->scheduler_server, "scheduler",
+                       "every certificate of the CA may bind pods", true, "--tls-client-names");
+    if (serve->operations_server && !*config->ops_token_file)
+        tell_open_door(serve->operations_server, "operations", "everybody who reaches it may look",
+                       config->ops_tls, "--ops-token-file");
 }
 
 static void warn_of_no_seal(const struct config *config)
@@ -165,31 +169,10 @@ static void warn_of_no_seal(const struct config *config)
                   LOG_TEXT("option", "--seal-secret"), LOG_TEXT("hint", "see docs/security.md"));
 }
 
-static bool listen_all(struct serve *serve, GError **error)
+static bool listen_for_operations(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    const unsigned connections = connections_max(config);
-    serve->outgoing = outgoing_new(ANSWERS_MAX);
-    serve->scheduler_table =
-        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
-    serve->scheduler_server = listen_on(
-        &config->listen, "listen",
-        &(struct server_options){.name = "scheduler",
-                                 .mode = SERVER_THREADS,
-                                 .tls = serve->tls,
-                                 .connections_max = connections,
-                                 .transfer_timeout_ms = config->transfer_timeout_ms,
-                                 .body_max = (size_t)config->max_body,
-                                 .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
-                                 .outgoing = serve->outgoing,
-                                 .data = &serve->scheduler_table},
-        error);
-    if (!serve->scheduler_server)
-        return false;
-    warn_of_open_doors(config);
-    warn_of_no_seal(config);
-    if (config->ops_listen.port == ADDRESS_OFF)
-        return true;
+
     serve->operations = (struct operations){
         .extender = &serve->extender,
         .snapshot = backend_hooks(serve->backend),
@@ -215,6 +198,34 @@ static bool listen_all(struct serve *serve, GError **error)
                                          },
                                          error);
     return serve->operations_server != NULL;
+}
+
+static bool listen_all(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    const unsigned connections = connections_max(config);
+    serve->outgoing = outgoing_new(ANSWERS_MAX);
+    serve->scheduler_table =
+        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
+    serve->scheduler_server = listen_on(
+        &config->listen, "listen",
+        &(struct server_options){.name = "scheduler",
+                                 .mode = SERVER_THREADS,
+                                 .tls = serve->tls,
+                                 .connections_max = connections,
+                                 .transfer_timeout_ms = config->transfer_timeout_ms,
+                                 .body_max = (size_t)config->max_body,
+                                 .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
+                                 .outgoing = serve->outgoing,
+                                 .data = &serve->scheduler_table},
+        error);
+    if (!serve->scheduler_server)
+        return false;
+    if (config->ops_listen.port != ADDRESS_OFF && !listen_for_operations(serve, error))
+        return false;
+    tell_open_doors(serve);
+    warn_of_no_seal(config);
+    return true;
 }
 
 /* --- changing the configuration -------------------------------------------------------------- */
