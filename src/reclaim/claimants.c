@@ -19,6 +19,7 @@
 struct claimant {
     char *uid;
     int64_t priority, since_ms;
+    bool again; /* it has not come before */
 };
 
 struct listing {
@@ -35,11 +36,20 @@ static gint compare_claimants(gconstpointer a, gconstpointer b)
 {
     const struct claimant *left = a, *right = b;
 
+    if (left->again != right->again)
+        return left->again ? 1 : -1;
     if (left->priority != right->priority)
         return left->priority > right->priority ? -1 : 1;
     if (left->since_ms != right->since_ms)
         return left->since_ms < right->since_ms ? -1 : 1;
     return strcmp(left->uid, right->uid);
+}
+
+static bool is_paused(const struct reclaimer *reclaimer, const char *ns)
+{
+    const struct pause *pause = g_hash_table_lookup(reclaimer->pauses, ns);
+
+    return pause && reclaimer->now_ms < pause->until_ms;
 }
 
 static void list_one(const char *uid, int64_t since_ms, void *data)
@@ -56,9 +66,11 @@ static void list_one(const char *uid, int64_t since_ms, void *data)
         (memory && reclaimer->now_ms < memory->again_ms) || held ||
         (claim ? claim_counts(claim, reclaimer->now_ns)
                : nominations_have(store_nominations(store), uid)) ||
-        !rules || !denials_serve(reclaimer->args.denials, pod_rules_scheduler(rules)))
+        !rules || is_paused(reclaimer, rules->ns) ||
+        !denials_serve(reclaimer->args.denials, pod_rules_scheduler(rules)))
         return;
-    const struct claimant claimant = {g_strdup(uid), store_pending_priority(store, uid), since_ms};
+    const struct claimant claimant = {g_strdup(uid), store_pending_priority(store, uid), since_ms,
+                                      memory && memory->backoff_ms > 0};
     g_array_append_val(listing->list, claimant);
 }
 
@@ -178,7 +190,7 @@ static GHashTable *make_claims(const struct reclaimer *reclaimer, const struct r
 
 /* All of them, or none if that can be helped: those that stay after all lapse. */
 static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan *plan,
-                         char *const *uids, GError **error)
+                         char *const *uids, const struct pod_view *pods, GError **error)
 {
     g_autoptr(GHashTable) nodes = make_claims(reclaimer, plan, uids);
     GHashTableIter iter;
@@ -188,8 +200,10 @@ static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan 
     g_hash_table_iter_init(&iter, nodes);
     while (ok && g_hash_table_iter_next(&iter, &node, &claims))
         ok = claim_notes_add(reclaimer->args.cluster, node, claims, error);
-    for (guint i = 0; ok && i < plan->places->len; i++)
+    for (guint i = 0; ok && i < plan->places->len; i++) {
         reclaimer_set_time(reclaimer->written, uids[i], reclaimer->now_ms + SEEN_MS);
+        g_hash_table_replace(reclaimer->claimed, g_strdup(uids[i]), g_strdup(pods[i].ns));
+    }
     for (guint i = 0; !ok && i < plan->places->len; i++)
         claim_notes_remove(reclaimer->args.cluster,
                            g_array_index(plan->places, struct reclaim_place, i).node, uids[i],
@@ -276,7 +290,7 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, c
             continue;
         }
         if (leadership_term(reclaimer->args.leadership) != reclaimer->term ||
-            !write_claims(reclaimer, plan, uids, &failure)) {
+            !write_claims(reclaimer, plan, uids, views, &failure)) {
             reclaim_plan_undo(ground);
             reclaimer_remember(reclaimer, uids[0])->again_ms = reclaimer->now_ms + RECLAIM_AGAIN_MS;
             log_event_limited(LOG_LEVEL_WARN, "claim cannot be written",

@@ -6,7 +6,7 @@
 #include "reclaim/reclaimer_state.h"
 
 #define BACKOFF_MIN_MS 60000    /* for a pod that has not come in time */
-#define BACKOFF_MAX_MS 14400000 /* four hours */
+#define BACKOFF_MAX_MS RECLAIM_FORGET_MS
 
 /* --- claims that have ended ----------------------------------------------------------------------------- */
 
@@ -21,6 +21,46 @@ static const struct {
     [CLAIM_STALE] = {"the pod has another one", RECLAIM_RESULT_CHANGED},
     [CLAIM_UNSURE] = {"its namespace would have more than its min now", RECLAIM_RESULT_CHANGED},
 };
+
+/* Pods have ended for nothing. Another pod of that namespace may be next, or the same under another UID: so the whole
+ * namespace waits, longer each time, until one of its claims has served. One at a time counts, of a group. */
+static void pause_namespace(struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    const char *ns = reclaimer_claimed_by(reclaimer, row);
+    struct pause *pause = ns ? g_hash_table_lookup(reclaimer->pauses, ns) : NULL;
+
+    if (!ns || (pause && reclaimer->now_ms < pause->until_ms))
+        return;
+    if (!pause) {
+        pause = g_new0(struct pause, 1);
+        g_hash_table_insert(reclaimer->pauses, g_strdup(ns), pause);
+    }
+    pause->last_ms = CLAMP(pause->last_ms * 2, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    pause->until_ms = reclaimer->now_ms + pause->last_ms;
+    log_event(LOG_LEVEL_INFO, "nobody gives back to a namespace whose pod has not come",
+              LOG_TEXT("namespace", ns), LOG_NUMBER("seconds", pause->last_ms / 1000));
+}
+
+static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    for (char **uid = row->claim->ends; *uid; uid++) {
+        if (throttle_has(reclaimer->throttle, *uid))
+            return true;
+    }
+    return row->n_left < g_strv_length(row->claim->ends);
+}
+
+/* Whether it has served says how soon its namespace gets another one. */
+static void learn(struct reclaimer *reclaimer, const struct claim_row *row, enum claim_state state)
+{
+    const char *ns = reclaimer_claimed_by(reclaimer, row);
+
+    if ((state == CLAIM_LAPSED || state == CLAIM_GONE) && has_ended_any(reclaimer, row))
+        pause_namespace(reclaimer, row);
+    else if (state == CLAIM_BOUND && ns)
+        g_hash_table_remove(reclaimer->pauses, ns);
+    g_hash_table_remove(reclaimer->claimed, row->claim->uid);
+}
 
 static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)
 {
@@ -81,6 +121,7 @@ static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum c
     log_event(LOG_LEVEL_INFO, "claim on lent quota ended", LOG_TEXT("namespace", row->ns),
               LOG_TEXT("pod", row->name), LOG_TEXT("uid", row->claim->uid),
               LOG_TEXT("node", row->node), LOG_TEXT("why", endings[state].text));
+    learn(reclaimer, row, state);
     if (state == CLAIM_LAPSED)
         tell_lapsed(reclaimer, row);
     if (row->state == CLAIM_WAITS)
@@ -147,11 +188,19 @@ static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_r
         &(struct pod_view){.ns = evictee->ns, .name = evictee->name, .uid = evictee->uid}, note);
 }
 
+/* Under the lock. */
+static bool may_end(const struct reclaimer *reclaimer, const struct claim_row *row, const char *uid)
+{
+    const struct pod_view claimant = {.uid = row->claim->uid, .ns = row->ns};
+
+    return reclaim_may_end(reclaimer->args.store, throttle_going(reclaimer->throttle), &claimant,
+                           row->node, uid);
+}
+
 /* Whether it is to be evicted now. `ret_evictee` and `ret_gpus` are set if so. */
 static enum fate look_at(struct reclaimer *reclaimer, const struct claim_row *row, const char *uid,
                          struct evictee *ret_evictee, int64_t *ret_gpus)
 {
-    const struct pod_view claimant = {.uid = row->claim->uid, .ns = row->ns};
     struct store *store = reclaimer->args.store;
     enum fate fate = FATE_EVICTED;
 
@@ -162,7 +211,7 @@ static enum fate look_at(struct reclaimer *reclaimer, const struct claim_row *ro
     else if (reclaimer_is_before(reclaimer->stays, uid, reclaimer->now_ms) ||
              !throttle_allows(reclaimer->throttle, reclaimer->now_ms))
         fate = FATE_LATER;
-    else if (!reclaim_may_end(store, throttle_going(reclaimer->throttle), &claimant, uid))
+    else if (!may_end(reclaimer, row, uid))
         fate = FATE_KEPT;
     if (fate == FATE_EVICTED) {
         ret_evictee->ns = g_strdup(ending->ns);

@@ -17,6 +17,8 @@ struct reclaimer *reclaimer_new(const struct reclaimer_args *args)
     reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->stays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    reclaimer->claimed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    reclaimer->pauses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&reclaimer->worker);
     return reclaimer;
 }
@@ -30,6 +32,8 @@ void reclaimer_free(struct reclaimer *reclaimer)
     g_hash_table_unref(reclaimer->memories);
     g_hash_table_unref(reclaimer->stays);
     g_hash_table_unref(reclaimer->written);
+    g_hash_table_unref(reclaimer->claimed);
+    g_hash_table_unref(reclaimer->pauses);
     g_free(reclaimer);
 }
 
@@ -60,6 +64,12 @@ static gboolean is_seen(gpointer uid, gpointer until_ms, gpointer data)
            nominations_claim(store_nominations(reclaimer->args.store), uid, NULL);
 }
 
+static gboolean is_forgiven(gpointer ns, gpointer pause, gpointer data)
+{
+    return ((const struct reclaimer *)data)->now_ms >=
+           ((const struct pause *)pause)->until_ms + RECLAIM_FORGET_MS;
+}
+
 static void forget_old(struct reclaimer *reclaimer)
 {
     struct store *store = reclaimer->args.store;
@@ -69,6 +79,7 @@ static void forget_old(struct reclaimer *reclaimer)
     g_hash_table_foreach_remove(reclaimer->stays, is_over, reclaimer);
     g_hash_table_foreach_remove(reclaimer->memories, waits_no_more, store);
     g_hash_table_foreach_remove(reclaimer->written, is_seen, reclaimer);
+    g_hash_table_foreach_remove(reclaimer->pauses, is_forgiven, reclaimer);
     store_unlock(store);
 }
 

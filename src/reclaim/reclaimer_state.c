@@ -43,6 +43,11 @@ struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid)
     return memory;
 }
 
+const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    return row->ns ? row->ns : g_hash_table_lookup(reclaimer->claimed, row->claim->uid);
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 
 void reclaimer_post(const struct reclaimer *reclaimer, enum pod_event_cause cause,

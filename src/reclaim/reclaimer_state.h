@@ -9,12 +9,18 @@
 #define RECLAIM_AGAIN_MS 10000  /* for a pod for which nobody gives back */
 #define RECLAIM_PAUSE_MS 5000   /* for a pod that cannot be evicted now */
 #define RECLAIM_STAYS_MS 300000 /* for one that may not be ended */
+#define RECLAIM_FORGET_MS 14400000 /* four hours: the longest pause, and when it is forgotten */
 
 /* What is known of a pod for which somebody gave back, or nobody did. */
 struct memory {
     int64_t again_ms;   /* it is not looked at before */
     int64_t backoff_ms; /* the last */
     int answer;         /* that was told last: enum reclaim_answer, or -1 */
+};
+
+/* In which nobody gives back to a namespace. */
+struct pause {
+    int64_t last_ms, until_ms;
 };
 
 struct reclaimer {
@@ -24,6 +30,8 @@ struct reclaimer {
     GHashTable *memories;   /* uid -> struct memory * */
     GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
     GHashTable *written;    /* uid -> int64_t *: until when its claim is to be seen */
+    GHashTable *claimed;    /* uid -> the namespace of a claimant, until its claim ends */
+    GHashTable *pauses;     /* namespace -> struct pause * */
     uint64_t term;          /* of this look */
     uint64_t taken_over;    /* the last one that began with what others had done */
     int64_t now_ms, now_ns; /* when it was read last */
@@ -32,6 +40,8 @@ struct reclaimer {
 void reclaimer_read_clock(struct reclaimer *reclaimer);
 
 struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
+/* The namespace for which there is a claim, or NULL: it is gone, and another replica has written it. */
+const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row);
 /* Of `stays` and `written`. */
 void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);
 bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);

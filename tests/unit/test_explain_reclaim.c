@@ -420,7 +420,7 @@ END_TEST
 
 /* --- what still holds ------------------------------------------------------------------------------ */
 
-static bool may_end(const char *uid, const char *going)
+static bool may_end(const char *node, const char *uid, const char *going)
 {
     g_autoptr(GHashTable) set = g_hash_table_new(g_str_hash, g_str_equal);
     const struct pod_view claimant = {.uid = "b/p0", .ns = "b"};
@@ -428,7 +428,7 @@ static bool may_end(const char *uid, const char *going)
     if (going)
         g_hash_table_add(set, (gpointer)going);
     store_lock(told);
-    const bool may = reclaim_may_end(told, set, &claimant, uid);
+    const bool may = reclaim_may_end(told, set, &claimant, node, uid);
     store_unlock(told);
     return may;
 }
@@ -466,7 +466,8 @@ START_TEST(a_claim_is_looked_at_again)
     add_pod((struct said_pod)ON("a", "a1", "1"));
     add_pod((struct said_pod)ON("c", "c0", "2"));
     add_waiting(1);
-    ck_assert_int_eq(may_end(stills[_i].uid, stills[_i].going), stills[_i].may);
+    ck_assert_int_eq(may_end("n", stills[_i].uid, stills[_i].going), stills[_i].may);
+    ck_assert(!may_end("other", stills[_i].uid, stills[_i].going));
     ck_assert_int_eq(is_sure("b/p0"), stills[_i].sure);
 }
 END_TEST

@@ -38,8 +38,8 @@ static struct moment moment;
 static char *claims;   /* of the Node */
 static GString *asked; /* of evictions: "a0? a0" */
 static unsigned n_tried, n_evicted;
-static bool come[WANTING]; /* pods of namespace b that have a card */
-static int n_wanting;
+static bool come[2 * WANTING]; /* pods of namespace b that have a card */
+static int n_wanting, first_wanting;
 
 /* --- replicas ------------------------------------------------------------------------------------- */
 
@@ -119,7 +119,7 @@ static void tell(void)
                                 .allocatable = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
     for (int i = 0; i < LENDERS; i++)
         apply("a", i, i, &lenders[i]);
-    for (int i = 0; i < n_wanting; i++)
+    for (int i = first_wanting; i < n_wanting; i++)
         apply("b", i, come[i] ? LENDERS - 1 - n_come++ : -1, NULL);
 }
 
@@ -194,6 +194,7 @@ static void setup(void)
     asked = g_string_new(NULL);
     n_tried = n_evicted = n_terms = term_until = 0;
     n_wanting = WANTING;
+    first_wanting = 0;
     memset(come, 0, sizeof come);
     for (int i = 0; i < LENDERS; i++)
         lenders[i] = (struct lender){.kind = "ReplicaSet"};
@@ -561,6 +562,66 @@ START_TEST(a_claim_ends_when_its_pod_has_come)
 }
 END_TEST
 
+/* So many seconds until somebody ends. */
+static int await_eviction(void)
+{
+    const unsigned before = n_evicted;
+    int seconds = 0;
+
+    for (; seconds < 20000 && n_evicted == before; seconds++)
+        pass(1);
+    ck_assert_uint_eq(n_evicted, before + 1);
+    return seconds;
+}
+
+static void forget_wanting(void)
+{
+    g_autofree char *uid = g_strdup_printf("b%d", first_wanting);
+
+    store_delete_pod(known, uid);
+    first_wanting = n_wanting;
+}
+
+/* The pod for which one has ended goes before it comes, and who has ended is made again. */
+static void go_in_vain(void)
+{
+    lenders[3].gone = true;
+    pass(1);
+    forget_wanting();
+    pass(2);
+    ck_assert_uint_eq(n_claims(), 0);
+    lenders[3] = (struct lender){.kind = "ReplicaSet"};
+}
+
+static void let_another_want(void)
+{
+    n_wanting = first_wanting + 1;
+}
+
+/* Whatever its pods are called: who makes another one each time gets less each time. */
+START_TEST(a_namespace_whose_pods_do_not_come_waits_longer_each_time)
+{
+    let_one_want();
+    await_eviction();
+    for (int i = 0, pause = 60; i < 4; i++, pause *= 2) {
+        go_in_vain();
+        let_another_want();
+        const int waited = await_eviction();
+        ck_assert_int_ge(waited, pause - 5);
+        ck_assert_int_le(waited, pause + 5);
+    }
+    /* One that comes is trusted again. */
+    lenders[3].gone = true;
+    come[first_wanting] = true;
+    pass(1);
+    come[first_wanting] = false;
+    forget_wanting();
+    lenders[3] = (struct lender){.kind = "ReplicaSet"};
+    let_another_want();
+    ck_assert_int_lt(await_eviction(), 120);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reclaim_evictions");
@@ -583,6 +644,7 @@ int main(void)
     tcase_add_test(tests, who_serves_no_more_claims_nothing);
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
     tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
+    tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

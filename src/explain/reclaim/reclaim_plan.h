@@ -79,7 +79,9 @@ bool reclaim_ground_pod(const struct reclaim_ground *ground, const char *uid,
 /* Whether the pod's namespace is still sure of what it would hold on the node. Under the store's lock. */
 bool reclaim_is_sure(struct store *store, const char *node, const char *uid);
 
-/* Whether a pod that is to end may still: it has not ended, what its namespace has borrowed is still as much, and
- * the claimant is still sure of what that lends to it. Under the store's lock; `claimant` with UID and namespace; `going`: the UIDs, a set, of those that end for claims. */
+/* Whether a pod that is to end may still: it holds something on the claim's node, what its namespace has borrowed is
+ * still as much, and the claimant is still sure of what that lends to it. A claim stands on a Node, where kubelet may
+ * write what it likes, so it concerns that Node alone. Under the store's lock; `claimant` with UID and namespace;
+ * `going`: the UIDs, a set, of those that end for claims. */
 bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_view *claimant,
-                     const char *uid);
+                     const char *node, const char *uid);

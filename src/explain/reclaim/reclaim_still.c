@@ -98,7 +98,7 @@ static void take_off(struct giving *giving, const struct allocation *one)
 }
 
 bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_view *claimant,
-                     const char *uid)
+                     const char *node, const char *uid)
 {
     struct ledger *ledger = store_ledger(store);
     struct giving giving = {.quotas = quotas_elastic(store_quotas(store))};
@@ -106,12 +106,13 @@ bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_vi
     int64_t amounts[ELASTIC_KEYS_MAX];
     const GPtrArray *nodes = ledger_nodes(ledger);
 
-    if (!ending || !find_giving(&giving, store, ending, claimant))
+    if (!ending || !g_str_equal(ending->node->name, node) ||
+        !find_giving(&giving, store, ending, claimant))
         return false;
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        for (guint j = 0; j < node->allocations->len; j++) {
-            const struct allocation *one = node->allocations->pdata[j];
+        const struct node *at = nodes->pdata[i];
+        for (guint j = 0; j < at->allocations->len; j++) {
+            const struct allocation *one = at->allocations->pdata[j];
             if (one != ending && (one->terminating || g_hash_table_contains(going, one->uid)))
                 take_off(&giving, one);
         }
