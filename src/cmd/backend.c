@@ -242,6 +242,7 @@ struct store_options backend_store_options(const struct config *config)
         .pool_label = config->quota_pool_label,
         .resource_quotas = config->hami_resource_quotas,
         .elastic_quotas = config->elastic_quotas,
+        .tree_namespaces = config->quota_tree_namespaces,
         .gangs = config->gangs,
         .gang_room_ms = config->gangs ? config->gang_keep_room_ms : 0,
         .gang_strict = config->gangs && config->gang_strict,

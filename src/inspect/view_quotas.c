@@ -117,11 +117,16 @@ struct balance {
     amount_sum borrowed, unused;
 };
 
+/* It lends and borrows nothing. */
+static bool is_apart(const struct elastic_count *row)
+{
+    return row->fault != QUOTA_FAULT_NONE && row->fault != QUOTA_FAULT_LISTS;
+}
+
 static bool lend_each_other(const struct elastic_count *one, const struct elastic_count *other)
 {
-    return one->fault == QUOTA_FAULT_NONE && other->fault == QUOTA_FAULT_NONE &&
-           g_str_equal(one->key, other->key) && g_str_equal(one->tree, other->tree) &&
-           g_strcmp0(one->parent, other->parent) == 0;
+    return !is_apart(one) && !is_apart(other) && g_str_equal(one->key, other->key) &&
+           g_str_equal(one->tree, other->tree) && g_strcmp0(one->parent, other->parent) == 0;
 }
 
 static struct balance balance_of(const GArray *rows, const struct elastic_count *of)
@@ -143,7 +148,7 @@ static int64_t lent(const struct elastic_count *row, const struct balance *balan
 {
     const double unused = (double)MAX(row->min - row->used, 0);
 
-    return balance->unused > 0 && !row->keeps && row->fault == QUOTA_FAULT_NONE
+    return balance->unused > 0 && !row->keeps && !is_apart(row)
                ? (int64_t)(unused * (double)MIN(balance->borrowed, balance->unused) /
                            (double)balance->unused)
                : 0;
@@ -279,8 +284,8 @@ void view_quotas_metrics(struct store *store, GString *reply)
     const guint n_unheeded = elastic_quotas_n_unheeded(store_elastic_quotas(store));
     store_unlock(store);
     g_string_append_printf(reply,
-                           "# HELP %s Quotas whose place in a tree cannot be told; they borrow and "
-                           "lend nothing.\n# TYPE %s gauge\n%s %u\n",
+                           "# HELP %s Quotas whose place in a tree cannot be told, or that list "
+                           "namespaces which they may not.\n# TYPE %s gauge\n%s %u\n",
                            FAULTS, FAULTS, FAULTS, n_faults);
     g_string_append_printf(reply,
                            "# HELP %s Pods whose label names an elastic quota in which they do not "

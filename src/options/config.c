@@ -393,6 +393,7 @@ static const struct {
     {"gang-keep-room", "gangs"},
     {"reclaim", "elastic-quotas"},
     {"quota-pool-label", "quota-model-label"},
+    {"quota-tree-namespaces", "elastic-quotas"},
 };
 static const char *const needs_api_server[] = {"calendar", "gang-strict", "kueue", "plans",
                                                "reclaim"};

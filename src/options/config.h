@@ -93,6 +93,7 @@ struct config {
     char *quota_pool_label;
     bool hami_resource_quotas;
     bool elastic_quotas;
+    char *quota_tree_namespaces;
     bool gangs;
     bool gang_strict;
     int64_t gang_keep_room_ms; /* 0: none is kept */

@@ -183,6 +183,11 @@ const struct option options[] = {
              "above min only what others do not need within theirs. ResourceQuotas with the "
              "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "
              "resources of pods, and gpuledger.io/gpus and gpuledger.io/gpu-memory for all of them."},
+    {"quota-tree-namespaces", LIST(quota_tree_namespaces, "NAMESPACE,...", "", item_list_names),
+     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS),
+     .help = "With --elastic-quotas: the namespaces whose quotas may list other namespaces, and have a "
+             "parent in another one of these. Only the administrator should be able to write quotas "
+             "there. Others limit their own namespace alone."},
     {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | PLANS),
      .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "

@@ -66,6 +66,7 @@ struct store *store_new(const struct store_options *options)
     store->clearings = clearings_new();
     store->quotas = quotas_new();
     resource_quotas_scale(quotas_resources(store->quotas), options->dialects.hami_memory_factor);
+    elastic_quotas_trust(quotas_elastic(store->quotas), options->tree_namespaces);
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
     store->doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

@@ -55,6 +55,7 @@ struct store_options {
         saved; /* of a cluster that was saved: nobody reports there any more, and nobody is silent */
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
     bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
+    const char *tree_namespaces; /* as elastic_quotas_trust takes them, or NULL */
     bool gang_strict;     /* Bindings say that a group came */
     bool gangs;           /* queue/gangs/gangs.h; else pods of groups are pods like others */
     int64_t gang_room_ms; /* struct gang_keeper's */

@@ -337,9 +337,10 @@ static void report_faults(const struct store *store, const struct resource_quota
     g_autofree char *name = g_strdup_printf("%s/%s", view->ns, view->name);
 
     if (now > before && !store->options.silent)
-        log_event_limited(LOG_LEVEL_WARN,
-                          "quotas have no place in their tree, and borrow and lend nothing",
-                          LOG_NUMBER("quotas", now), LOG_TEXT("since", name));
+        log_event_limited(
+            LOG_LEVEL_WARN,
+            "quotas do not count as they say: see 'gpuledger quotas' and docs/quotas.md",
+            LOG_NUMBER("quotas", now), LOG_TEXT("since", name));
 }
 
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)

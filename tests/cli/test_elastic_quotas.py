@@ -28,6 +28,9 @@ def quota(namespace, low, high, kind="ElasticQuota"):
 WORDS = "quota.scheduling.koordinator.sh/"
 
 
+TREES = "--quota-tree-namespaces=quotas"
+
+
 def in_tree(name, low, high, namespaces=(), weight=None, **labels):
     """As Koordinator has it, all in one namespace."""
     made = quota("quotas", low, high)
@@ -63,7 +66,7 @@ class ElasticQuotas(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.snapshot = pathlib.Path(folder.name) / "cluster.json"
         self.snapshot.write_text(listing(node("n", 8, 10), *items))
-        self.server = Server("--elastic-quotas", *options, snapshot=self.snapshot)
+        self.server = Server("--elastic-quotas", TREES, *options, snapshot=self.snapshot)
         self.addCleanup(self.server.__exit__)
 
     def place(self, wanted):
@@ -117,7 +120,7 @@ class ElasticQuotas(unittest.TestCase):
             ["a", GPUS, "1", "-", "0", "0", "0", "1"],
             ["b", GPUS, "1", "-", "1", "0", "0", "1"],
         ])
-        alone = run("quotas", "--elastic-quotas", "--snapshot", self.snapshot)
+        alone = run("quotas", "--elastic-quotas", TREES, "--snapshot", self.snapshot)
         self.assertEqual(len(alone.stdout.splitlines()), 3, alone.stderr)
 
     def test_explain_tells_the_numbers(self):
@@ -137,7 +140,7 @@ class ElasticQuotas(unittest.TestCase):
             for namespace in ("a", "b"):
                 file.write_text(json.dumps(member("asked", namespace, 10)))
                 [group] = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson",
-                                         "--elastic-quotas").stdout)["groups"]
+                                         "--elastic-quotas", TREES).stdout)["groups"]
                 told[namespace] = (group["reason"], group["why"])
         self.assertEqual(told["a"], ("quota_max", f"wants 1 of {GPUS}, the namespace has 0 of at most 0.5"))
         self.assertEqual(told["b"], ("quota_lent", f"wants 1 of {GPUS}, the namespace has 0, is sure of 0, and may "
@@ -198,7 +201,7 @@ class ElasticQuotas(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 cluster = pathlib.Path(folder) / "cluster.json"
                 cluster.write_text(listing(node("n", 8, 10), *self.tree(), wanted))
-                both = [run("explain", f"{namespace}/asked", "--elastic-quotas", "--snapshot", cluster, *more).stdout
+                both = [run("explain", f"{namespace}/asked", "--elastic-quotas", TREES, "--snapshot", cluster, *more).stdout
                         for more in ([], ["-ojson"])]
             self.assertEqual("QUOTA  " in both[0], json.loads(both[1])["quota"] is not None)
             found = json.loads(both[1])["quota"]
@@ -234,7 +237,7 @@ class ElasticQuotas(unittest.TestCase):
             file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
             cluster.write_text(listing(node("n", 8, 10), node("o", 8, 10), *items))
             file.write_text(json.dumps(member("asked", namespace, 10)))
-            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas").stdout)
+            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas", TREES).stdout)
         return ({(each["kind"], each["text"]) for each in told["remedies"] if each["kind"] in ("quota", "end", "turn")},
                 {group["why"] for group in told["groups"]})
 
@@ -268,7 +271,7 @@ class ElasticQuotas(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             cluster = pathlib.Path(folder) / "cluster.json"
             cluster.write_text(listing(node("n", 8, 10), node("o", 8, 10), *items, member("asked", "a", units)))
-            of = ("--snapshot", cluster, "--elastic-quotas")
+            of = ("--snapshot", cluster, "--elastic-quotas", TREES)
             said = run("explain", "a/asked", *of).stdout
             for command in [*re.findall(r"^'gpuledger (plan .*? --end)'", said, re.MULTILINE), *more]:
                 result = run(*command.split(), *of, "-ojson")
@@ -309,7 +312,7 @@ class ElasticQuotas(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 cluster = pathlib.Path(folder) / "cluster.json"
                 cluster.write_text(listing(where, quota("a", "2", "2"), running("a0", "a", "n", 0), asked, rival))
-                with Server("--elastic-quotas", snapshot=cluster) as server:
+                with Server("--elastic-quotas", TREES, snapshot=cluster) as server:
                     answer = server.filter(rival, ["n"])
                     self.assertEqual(bool(answer.get("NodeNames")), not why, (where, answer))
                     self.assertIn(why or "", str(answer))
@@ -344,7 +347,7 @@ class ElasticQuotas(unittest.TestCase):
             file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
             cluster.write_text(listing(node("n", 4, 10), *items))
             file.write_text(json.dumps(member("asked", "a", 10)))
-            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas", "--reclaim",
+            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas", TREES, "--reclaim",
                                   *options).stdout)["reclaim"]
         return told["answer"], {each["name"] for each in told["pods"]}
 

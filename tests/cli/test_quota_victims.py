@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from program import Server, listing, node, run
-from test_elastic_quotas import in_tree, member, quota, running
+from test_elastic_quotas import TREES, in_tree, member, quota, running
 
 NAMED = "n"
 
@@ -100,7 +100,7 @@ class QuotaVictims(unittest.TestCase):
 
     def test_a_quota_above(self):
         self.ends_its_own([in_tree("team", "4", "2", is_parent="true"),
-                           in_tree("own", "4", "4", namespaces=["a"], parent="team")], ["--elastic-quotas"])
+                           in_tree("own", "4", "4", namespaces=["a"], parent="team")], ["--elastic-quotas", TREES])
 
     def test_gpus_by_model(self):
         self.ends_its_own([by_model(2, "T4")], ["--quota-model-label", "model"], place=elastic_node("T4"), speak=of_elastic)

@@ -454,6 +454,7 @@ void lending_begin(int spaces, int nodes, int cards)
     lending.store = store_new(&(struct store_options){.policy = &policies[0],
                                                       .patience_ms = 60000,
                                                       .elastic_quotas = true,
+                                                      .tree_namespaces = "admin",
                                                       .reclaim = true,
                                                       .gangs = lending.group_min != NULL,
                                                       .hold_ms = lending.hold_ms,

@@ -439,8 +439,8 @@ static const struct chance_action actions[] = {
 
 static void begin(void)
 {
-    begin_cluster(store_new(
-        &(struct store_options){.patience_ms = 60000, .elastic_quotas = true, .silent = true}));
+    begin_cluster(store_new(&(struct store_options){
+        .patience_ms = 60000, .elastic_quotas = true, .tree_namespaces = "admin", .silent = true}));
     memset(quotas, 0, sizeof quotas);
     for (int i = 0; i < 2 * QUOTAS; i++)
         set_quota(NULL);

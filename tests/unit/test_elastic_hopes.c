@@ -57,8 +57,11 @@ static void hold(const char *uid, const char *card)
 static void begin(void)
 {
     extender = (struct extender){
-        .store = store_new(&(struct store_options){
-            .patience_ms = 60000, .elastic_quotas = true, .gangs = true, .silent = true}),
+        .store = store_new(&(struct store_options){.patience_ms = 60000,
+                                                   .elastic_quotas = true,
+                                                   .tree_namespaces = "quotas",
+                                                   .gangs = true,
+                                                   .silent = true}),
     };
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);

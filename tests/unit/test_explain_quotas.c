@@ -16,7 +16,7 @@
 
 static void begin_quotas(void)
 {
-    begin_with((struct store_options){.elastic_quotas = true});
+    begin_with((struct store_options){.elastic_quotas = true, .tree_namespaces = "quotas"});
 }
 
 /* --- in which ------------------------------------------------------------------------------------ */

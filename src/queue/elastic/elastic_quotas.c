@@ -15,6 +15,7 @@ struct elastic_quotas *elastic_quotas_new(void)
 {
     struct elastic_quotas *quotas = g_new0(struct elastic_quotas, 1);
 
+    quotas->trusted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     quotas->all = g_ptr_array_new_with_free_func(quota_free);
     quotas->keys = g_ptr_array_new();
     quotas->accounts = g_ptr_array_new_with_free_func(account_free);
@@ -36,6 +37,7 @@ void elastic_quotas_free(struct elastic_quotas *quotas)
     g_ptr_array_unref(quotas->accounts);
     g_ptr_array_unref(quotas->keys);
     g_ptr_array_unref(quotas->all);
+    g_hash_table_unref(quotas->trusted);
     g_free(quotas->outlooks);
     g_free(quotas);
 }
@@ -61,6 +63,17 @@ static void rebuild(struct elastic_quotas *quotas)
     uncount_all(quotas);
     accounts_make(quotas);
     choices_weigh(quotas);
+}
+
+void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces)
+{
+    g_auto(GStrv) names = g_strsplit(namespaces ? namespaces : "", ",", -1);
+
+    g_hash_table_unref(quotas->trusted);
+    quotas->trusted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **name = names; *name; name++)
+        g_hash_table_add(quotas->trusted, g_strdup(g_strstrip(*name)));
+    rebuild(quotas);
 }
 
 static struct quota *find(const struct elastic_quotas *quotas,
@@ -145,6 +158,8 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     GHashTableIter iter;
     gpointer uid, value;
 
+    g_hash_table_unref(copy->trusted);
+    copy->trusted = g_hash_table_ref(quotas->trusted);
     for (guint i = 0; i < quotas->all->len; i++)
         g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
     rebuild(copy);
@@ -311,12 +326,16 @@ static const struct {
     const char *code, *text;
 } faults[QUOTA_FAULT_N] = {
     [QUOTA_FAULT_NONE] = {"", ""},
-    [QUOTA_FAULT_NO_PARENT] = {"no_parent", "no quota with is-parent has its parent's name"},
+    [QUOTA_FAULT_NO_PARENT] = {"no_parent",
+                               "no quota with is-parent that it may name has its parent's name"},
     [QUOTA_FAULT_PARENT_TWICE] = {"parent_twice",
                                   "several quotas with is-parent have its parent's name"},
     [QUOTA_FAULT_TREE] = {"tree", "its parent is of another tree"},
     [QUOTA_FAULT_CIRCLE] = {"circle", "it is below itself"},
     [QUOTA_FAULT_DEPTH] = {"depth", "there are too many quotas above it"},
+    [QUOTA_FAULT_LISTS] = {"lists",
+                           "it lists other namespaces, and --quota-tree-namespaces does not "
+                           "name its own"},
     [QUOTA_FAULT_BESIDE] = {"beside", "the namespace's pods count in a quota of a tree"},
 };
 

@@ -14,9 +14,10 @@
  * - If several below one parent want to borrow, each may have its part by shared-weight (by default its max),
  *   and of what then is left, whoever has borrowed least for its weight comes first.
  * - One whose place cannot be told (enum quota_fault) is sure of its min, borrows nothing and lends nothing.
- * A pod counts in the quota that its label names, if that is of its namespace or names its namespace; else in
- * the quota of its namespace that is called like it, in one that names it, in one of it, or with the
- * namespace. Trees of different tree-id share nothing.
+ * A pod counts in the quota that its label names, if that is of its namespace or lists its namespace; else in
+ * the quota of its namespace that is called like it, in one of it, with the namespace, or in one that lists it.
+ * What an object says of namespaces other than its own counts only if the administrator has named its namespace
+ * (elastic_quotas_trust): its list of namespaces, and a parent, which has to be in a named one then. Trees of different tree-id share nothing.
  *
  * A namespace never has more than its max. Up to its min it may take what it likes. What lies between is
  * lent: all namespaces with quotas together hold no more than the sum of their mins, and of that as much
@@ -50,6 +51,9 @@ struct elastic_quotas *elastic_quotas_new(void);
 void elastic_quotas_free(struct elastic_quotas *quotas);
 /* A copy that knows the same of quotas and of pods that wait. */
 struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas);
+
+/* The namespaces, "a,b", whose quotas may list others, and stand below one another; NULL or "": none. */
+void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces);
 
 /* As those of resource_quotas.h; an ElasticQuota and a ResourceQuota of one name are two. */
 bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
@@ -115,6 +119,7 @@ enum quota_fault {
     QUOTA_FAULT_TREE,
     QUOTA_FAULT_CIRCLE,
     QUOTA_FAULT_DEPTH,
+    QUOTA_FAULT_LISTS, /* namespaces, which count elsewhere all the same; its own is limited as it says */
     QUOTA_FAULT_BESIDE, /* of a namespace; its pods count in a tree, and it for nothing */
     QUOTA_FAULT_N
 };

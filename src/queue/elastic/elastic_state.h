@@ -88,6 +88,7 @@ struct choice {
 };
 
 struct elastic_quotas {
+    GHashTable *trusted; /* a set of namespaces (elastic_quotas_trust); replaced, never changed */
     GPtrArray *all;      /* struct quota * */
     GPtrArray *keys;     /* const char *, interned: those that some quota names */
     GPtrArray *accounts; /* struct elastic_account *, parents before those below them */

@@ -19,8 +19,8 @@ struct making {
     struct elastic_quotas *quotas;
     GHashTable *spaces; /* namespace -> its account */
     GHashTable *wholes; /* tree -> what all of it share */
-    GHashTable
-        *parents; /* name -> the account of the parent of that name; itself: there are several */
+    GHashTable *own_parents; /* "NAMESPACE/NAME" -> the account of that parent */
+    GHashTable *parents;     /* name -> that of a named namespace; NULL: there are several */
 };
 
 static struct elastic_account *add(struct making *making, const char *ns, const struct quota *quota)
@@ -112,6 +112,12 @@ static void complete_weights(const struct elastic_quotas *quotas, struct elastic
 
 /* --- who is below whom ---------------------------------------------------------------------------- */
 
+/* The administrator has named its namespace (elastic_quotas_trust): it may concern other namespaces. */
+static bool is_trusted(const struct elastic_quotas *quotas, const struct elastic_account *account)
+{
+    return g_hash_table_contains(quotas->trusted, account->ns);
+}
+
 static void list_parents(struct making *making)
 {
     const GPtrArray *accounts = making->quotas->accounts;
@@ -119,6 +125,9 @@ static void list_parents(struct making *making)
     for (guint i = 0; i < accounts->len; i++) {
         struct elastic_account *account = accounts->pdata[i];
         if (!account->quota || !account->quota->is_parent)
+            continue;
+        g_hash_table_insert(making->own_parents, account->id, account);
+        if (!is_trusted(making->quotas, account))
             continue;
         const bool twice = g_hash_table_contains(making->parents, account->name);
         g_hash_table_insert(making->parents, account->name, twice ? NULL : account);
@@ -131,14 +140,25 @@ static void detach(struct elastic_account *account, enum quota_fault fault)
     account->parent = NULL;
 }
 
+/* Of its own namespace first; of others only between namespaces that are named. False: there is none. */
+static bool look_up_parent(const struct making *making, const struct elastic_account *account,
+                           gpointer *ret_parent)
+{
+    const char *name = account->quota->parent;
+    g_autofree char *own = g_strdup_printf("%s/%s", account->ns, name);
+
+    return g_hash_table_lookup_extended(making->own_parents, own, NULL, ret_parent) ||
+           (is_trusted(making->quotas, account) &&
+            g_hash_table_lookup_extended(making->parents, name, NULL, ret_parent));
+}
+
 static void find_parent(struct making *making, struct elastic_account *account)
 {
-    const char *name = account->quota ? account->quota->parent : NULL;
     gpointer parent = NULL;
 
-    if (!name)
+    if (!account->quota || !account->quota->parent)
         account->parent = whole_of(making, account->tree);
-    else if (!g_hash_table_lookup_extended(making->parents, name, NULL, &parent))
+    else if (!look_up_parent(making, account, &parent))
         detach(account, QUOTA_FAULT_NO_PARENT);
     else if (!parent)
         detach(account, QUOTA_FAULT_PARENT_TWICE);
@@ -230,12 +250,12 @@ static void add_door(struct elastic_quotas *quotas, const char *ns, struct elast
         g_ptr_array_add(doors, account);
 }
 
-/* The quota of the namespace that is called like it; those that name it; those of the namespace. */
+/* The quota of the namespace that is called like it; those of the namespace; those that list it. */
 static int rank(const struct elastic_account *account, const char *ns)
 {
     if (!g_str_equal(account->ns, ns))
-        return 1;
-    return g_str_equal(account->name, ns) ? 0 : 2;
+        return 2;
+    return g_strcmp0(account->name, ns) == 0 ? 0 : 1;
 }
 
 static gint compare_doors(gconstpointer a, gconstpointer b, gpointer ns)
@@ -247,7 +267,8 @@ static gint compare_doors(gconstpointer a, gconstpointer b, gpointer ns)
     return order ? order : strcmp(left->id, right->id);
 }
 
-static void open_doors(struct making *making)
+/* Quotas of a tree count for their own namespace before its others. */
+static void open_own_doors(struct making *making)
 {
     struct elastic_quotas *quotas = making->quotas;
     GHashTableIter iter;
@@ -255,16 +276,9 @@ static void open_doors(struct making *making)
 
     for (guint i = 0; i < quotas->accounts->len; i++) {
         struct elastic_account *account = quotas->accounts->pdata[i];
-        const struct quota *quota = account->quota;
-        if (!quota || quota->is_parent)
-            continue;
-        add_door(quotas, account->ns, account);
-        for (char **other = quota->namespaces; other && *other; other++)
-            add_door(quotas, *other, account);
+        if (account->quota && !account->quota->is_parent)
+            add_door(quotas, account->ns, account);
     }
-    g_hash_table_iter_init(&iter, quotas->doors);
-    while (g_hash_table_iter_next(&iter, &ns, &value))
-        g_ptr_array_sort_with_data(value, compare_doors, ns);
     g_hash_table_iter_init(&iter, making->spaces);
     while (g_hash_table_iter_next(&iter, &ns, &value)) {
         if (g_hash_table_contains(quotas->doors, ns))
@@ -272,6 +286,33 @@ static void open_doors(struct making *making)
         else
             add_door(quotas, ns, value);
     }
+}
+
+static void open_listed_doors(struct elastic_quotas *quotas, struct elastic_account *account)
+{
+    for (char **other = account->quota->namespaces; other && *other; other++) {
+        if (is_trusted(quotas, account))
+            add_door(quotas, *other, account);
+        else if (account->fault == QUOTA_FAULT_NONE && !g_str_equal(*other, account->ns))
+            account->fault = QUOTA_FAULT_LISTS;
+    }
+}
+
+static void open_doors(struct making *making)
+{
+    struct elastic_quotas *quotas = making->quotas;
+    GHashTableIter iter;
+    gpointer ns, value;
+
+    open_own_doors(making);
+    for (guint i = 0; i < quotas->accounts->len; i++) {
+        struct elastic_account *account = quotas->accounts->pdata[i];
+        if (account->quota && !account->quota->is_parent)
+            open_listed_doors(quotas, account);
+    }
+    g_hash_table_iter_init(&iter, quotas->doors);
+    while (g_hash_table_iter_next(&iter, &ns, &value))
+        g_ptr_array_sort_with_data(value, compare_doors, ns);
 }
 
 struct elastic_account *accounts_find(const struct elastic_quotas *quotas, const char *ns,
@@ -295,6 +336,7 @@ void accounts_make(struct elastic_quotas *quotas)
         .quotas = quotas,
         .spaces = g_hash_table_new(g_str_hash, g_str_equal),
         .wholes = g_hash_table_new(NULL, NULL),
+        .own_parents = g_hash_table_new(g_str_hash, g_str_equal),
         .parents = g_hash_table_new(g_str_hash, g_str_equal),
     };
 
@@ -316,5 +358,6 @@ void accounts_make(struct elastic_quotas *quotas)
     quotas->outlooks = g_renew(struct outlook, quotas->outlooks, quotas->accounts->len + 1);
     g_hash_table_unref(making.spaces);
     g_hash_table_unref(making.wholes);
+    g_hash_table_unref(making.own_parents);
     g_hash_table_unref(making.parents);
 }
