@@ -9,6 +9,7 @@ import subprocess
 
 from enclosure import ADDRESSES, PODS, run
 from kubeapi import wait_for
+from kubelet import units
 from plane import node_user
 from process import Process
 
@@ -223,7 +224,7 @@ class Node:
 
     def amount(self, resource, of="allocatable"):
         node = self.object()
-        return int((node or {}).get("status", {}).get(of, {}).get(resource, 0))
+        return units((node or {}).get("status", {}).get(of, {}).get(resource, 0))
 
     # The device plugin
 

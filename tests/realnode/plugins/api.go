@@ -214,3 +214,21 @@ func annotations(values map[string]any) map[string]any {
 func (c *client) annotate(p *pod, values map[string]any) error {
 	return c.do("PATCH", p.path(), strategicPatch, annotations(values), nil)
 }
+
+// PUT of the whole pod, with more annotations.
+func (c *client) replace(p *pod, values map[string]any) error {
+	var whole map[string]any
+	if err := json.Unmarshal(p.whole, &whole); err != nil {
+		return err
+	}
+	metadata := whole["metadata"].(map[string]any)
+	held, _ := metadata["annotations"].(map[string]any)
+	if held == nil {
+		held = map[string]any{}
+		metadata["annotations"] = held
+	}
+	for key, value := range values {
+		held[key] = value
+	}
+	return c.do("PUT", p.path(), "application/json", whole, nil)
+}

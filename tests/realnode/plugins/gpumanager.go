@@ -14,14 +14,16 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// Tencent's gpu-manager, 8cd842e: it picks the card by an order of its own and then compares it with
-// the pod's annotation. Cards are in blocks of 256 MiB. Whom an Allocate was for it guesses; before the
+// tkestack/gpu-manager@8cd842e, pkg/services/allocator/nvidia/allocator.go: it picks the card by an order
+// of its own and then compares it with the pod's annotation. Cards are in blocks of 256 MiB. Whom an Allocate was for it guesses; before the
 // container starts it learns that from kubelet's checkpoint, and fails the pod if the guess was wrong.
 type gpuManager struct {
 	*host
 	mutex sync.Mutex
 	free  []share
 	held  map[string]map[int]holding // by the pod's uid and the container's index
+	// Of which one container was served and another was not. It comes first, also when it has ended.
+	unfinished *pod
 }
 
 type share struct{ core, blocks int64 }
@@ -184,14 +186,15 @@ func (m *gpuManager) open(p *pod) []int {
 }
 
 func (m *gpuManager) match(pods []pod, core int64) (*pod, int, error) {
-	for each := range pods {
-		p := &pods[each]
-		if open := m.open(p); len(m.held[p.Metadata.UID]) > 0 && len(open) > 0 {
-			if p.Spec.Containers[open[0]].limit(vcudaCore) != core {
-				return nil, 0, fmt.Errorf("allocation request mismatch")
-			}
-			return p, open[0], nil
+	if p := m.unfinished; p != nil {
+		if len(m.held[p.Metadata.UID]) == 0 {
+			return nil, 0, fmt.Errorf("failed to find pod in cache")
 		}
+		index := m.open(p)[0]
+		if p.Spec.Containers[index].limit(vcudaCore) != core {
+			return nil, 0, fmt.Errorf("allocation request mismatch")
+		}
+		return p, index, nil
 	}
 	moment := func(p *pod) uint64 {
 		text, there := p.Metadata.Annotations[predicateTime]
@@ -254,7 +257,6 @@ func (m *gpuManager) allocate(ids []string) (*pluginapi.ContainerAllocateRespons
 	if err != nil {
 		return nil, err
 	}
-	m.recycle(known)
 	var pending []pod
 	for _, p := range known {
 		if p.Status.Phase == "Pending" {
@@ -265,6 +267,7 @@ func (m *gpuManager) allocate(ids []string) (*pluginapi.ContainerAllocateRespons
 	if err != nil {
 		return nil, err
 	}
+	m.recycle(known)
 	_, blocks := amountsOf(&p.Spec.Containers[index])
 	if core > 100 && core%100 != 0 {
 		return nil, fmt.Errorf("must be multiple of 100")
@@ -282,6 +285,10 @@ func (m *gpuManager) allocate(ids []string) (*pluginapi.ContainerAllocateRespons
 			p.Metadata.Name, cards[0], said)
 	}
 	m.take(p.Metadata.UID, index, holding{core, blocks, cards})
+	m.unfinished = nil
+	if len(m.open(p)) > 0 {
+		m.unfinished = p
+	}
 	if !predicted {
 		marks := m.indices(p.Metadata.UID)
 		marks[gpuAssigned] = "false"

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"log"
 	"sort"
@@ -15,7 +14,8 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// Aliyun's gpushare-device-plugin: 45fb8b8, the last commit, unless --release is aff8a23 or 2656995.
+// AliyunContainerService/gpushare-device-plugin@45fb8b8, the last commit, unless --release is aff8a23 or
+// 2656995: pkg/gpu/nvidia/allocate.go, podmanager.go, podutils.go, nvidia.go, server.go.
 // The units of all cards are devices of one resource, and Allocate serves the pending pod of this
 // node that was assumed first among those whose total is as many units.
 type gpushare struct {
@@ -56,8 +56,9 @@ func (g *gpushare) devices() []*pluginapi.Device {
 	return found
 }
 
-// Node status loses the count when the Node is created anew.
-func (g *gpushare) registered() {
+// Before it registers: after a change a node has the new count with the old memory for a moment. Node
+// status loses the count when the Node is created anew.
+func (g *gpushare) prepare() {
 	count := map[string]string{gpuCount: strconv.Itoa(len(g.cards))}
 	status := map[string]any{"status": map[string]any{"capacity": count, "allocatable": count}}
 	g.insist(func() error {
@@ -163,14 +164,5 @@ func (g *gpushare) write(p *pod) error {
 	if !g.old() {
 		return g.api.annotate(p, marks)
 	}
-	var whole map[string]any
-	if err := json.Unmarshal(p.whole, &whole); err != nil {
-		return err
-	}
-	metadata := whole["metadata"].(map[string]any)
-	held, _ := metadata["annotations"].(map[string]any)
-	for key, value := range marks {
-		held[key] = value
-	}
-	return g.api.do("PUT", p.path(), "application/json", whole, nil)
+	return g.api.replace(p, marks)
 }

@@ -14,10 +14,13 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// HAMi's plugin (v2.10) and Volcano's for vGPU (volcano-vgpu-device-plugin 0bd97d0), which have an
-// ancestor in common: what each container is to get stands in an annotation of the pod, and is blanked
-// container by container. HAMi's serves the pod that the lock on the Node names, Volcano's the one of
-// the lowest time. Cards are in MiB.
+// Project-HAMi/HAMi@v2.10.0 (pkg/util/util.go, nvinternal/plugin/server.go) and
+// Project-HAMi/volcano-vgpu-device-plugin@v1.12.0 (pkg/util/util.go, pkg/plugin/server.go), which have an
+// ancestor in common: what each container is to get stands in an annotation of the pod, and is erased
+// container by container. HAMi's serves the pod that the lock on the Node names, whatever it is, and else
+// the first pending one of its node. Volcano's looks at the pods of the whole cluster in every phase,
+// bound or not, and takes the one of the lowest time of those that were promised as many devices on this
+// node. Cards are in MiB.
 type vgpu struct {
 	*host
 	mutex sync.Mutex
@@ -47,7 +50,25 @@ func newVolcanoVgpu(h *host) []resource {
 	v := &vgpu{host: h, prefix: "volcano.sh/", resource: "volcano.sh/vgpu-number",
 		promise: "volcano.sh/devices-to-allocate", words: "GPU"}
 	v.key, v.text = "volcano.sh/node-vgpu-register", v.fields
-	return []resource{v}
+	var memory int64
+	for _, size := range h.cards {
+		memory += size
+	}
+	return []resource{v, &counted{"volcano.sh/vgpu-memory", memory}, &counted{"volcano.sh/vgpu-cores", int64(100 * len(h.cards))}}
+}
+
+// Volcano's plugin registers memory and compute, too, and hands out nothing for them.
+type counted struct {
+	resource string
+	count    int64
+}
+
+func (c *counted) name() string { return c.resource }
+
+func (c *counted) devices() []*pluginapi.Device { return numbered(c.resource, c.count) }
+
+func (c *counted) allocate([]string) (*pluginapi.ContainerAllocateResponse, error) {
+	return &pluginapi.ContainerAllocateResponse{}, nil
 }
 
 // What is not true is left out.
@@ -98,48 +119,82 @@ func (v *vgpu) devices() []*pluginapi.Device {
 	return found
 }
 
-func (v *vgpu) candidate() (*pod, error) {
-	if v.lock != "" {
-		node, err := v.api.getNode(v.node)
-		if err != nil {
-			return nil, err
-		}
-		if lock := strings.Split(node.Metadata.Annotations[v.lock], ","); len(lock) == 3 {
-			return v.api.pod(lock[1], lock[2])
-		}
+func (v *vgpu) candidate(count int) (*pod, error) {
+	if v.lock == "" {
+		return v.oldest(count)
+	}
+	node, err := v.api.getNode(v.node)
+	if err != nil {
+		return nil, err
+	}
+	if lock := strings.Split(node.Metadata.Annotations[v.lock], ","); len(lock) == 3 {
+		return v.api.pod(lock[1], lock[2])
+	} else if len(lock) != 1 {
+		return nil, errors.New("malformed lock annotation")
 	}
 	pods, err := v.api.pods("spec.nodeName=" + v.node)
 	if err != nil {
 		return nil, err
 	}
-	var found *pod
-	var best uint64
 	for index := range pods {
 		p := &pods[index]
 		said := p.Metadata.Annotations
 		phase := said[v.prefix+"bind-phase"]
-		open := phase == "allocating" || (phase == "success" && v.lock != "")
-		if p.Status.Phase != "Pending" || said[v.prefix+"vgpu-node"] != v.node || said[v.prefix+"bind-time"] == "" || !open {
-			continue
+		open := phase == "allocating" || phase == "success"
+		if p.Status.Phase == "Pending" && said[v.prefix+"vgpu-node"] == v.node && said[v.prefix+"bind-time"] != "" && open {
+			return p, nil
 		}
-		moment, err := strconv.ParseUint(said[v.prefix+"vgpu-time"], 10, 64)
+	}
+	return nil, errors.New("no binding pod found on node " + v.node)
+}
+
+// Among equal times the last of the list, if it is one of them, else the first.
+func (v *vgpu) oldest(count int) (*pod, error) {
+	pods, err := v.api.pods("")
+	if err != nil {
+		return nil, err
+	}
+	moment := func(p *pod) uint64 {
+		value, err := strconv.ParseUint(p.Metadata.Annotations[v.prefix+"vgpu-time"], 10, 64)
 		if err != nil {
-			moment = ^uint64(0)
+			return ^uint64(0)
 		}
-		if found == nil || (v.lock == "" && moment < best) {
-			found, best = p, moment
+		return value
+	}
+	var found []*pod
+	for index := range pods {
+		p := &pods[index]
+		if p.Metadata.Annotations[v.prefix+"vgpu-node"] == v.node && v.promised(p) == count {
+			found = append(found, p)
 		}
 	}
-	if found == nil {
-		return nil, errors.New("no binding pod found on node " + v.node)
+	if len(found) == 0 {
+		return nil, errors.New("cannot get valid pod")
 	}
-	return found, nil
+	oldest := found[len(found)-1]
+	for _, p := range found {
+		if moment(oldest) > moment(p) {
+			oldest = p
+		}
+	}
+	return oldest, nil
+}
+
+// How many devices the whole pod is still to get.
+func (v *vgpu) promised(p *pod) int {
+	count := 0
+	for _, piece := range strings.FieldsFunc(p.Metadata.Annotations[v.promise], func(c rune) bool { return c == ';' || c == ':' }) {
+		if strings.Contains(piece, ",") {
+			count++
+		}
+	}
+	return count
 }
 
 func (v *vgpu) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	p, err := v.candidate()
+	p, err := v.candidate(len(ids))
 	if err != nil {
 		return nil, err
 	}

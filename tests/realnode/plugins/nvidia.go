@@ -11,8 +11,9 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// NVIDIA's own plugin: k8s-device-plugin v0.20.0. It knows of no scheduler: kubelet picks the devices,
-// after asking which it would prefer. Options: replicas=N (time-slicing), strategy=mps,
+// NVIDIA/k8s-device-plugin@v0.20.0: internal/rm, internal/lm, api/config/v1. It knows of no scheduler:
+// kubelet picks the devices, after asking which it would prefer. Options: replicas=N (time-slicing),
+// strategy=mps, strict=yes (failRequestsGreaterThanOne, which holds for MPS, too, only if it is said),
 // mig=PROFILE:COUNT+PROFILE:COUNT for the last card (mixed strategy).
 type nvidia struct {
 	*host
@@ -45,7 +46,7 @@ func newNvidia(h *host) []resource {
 	for card := 0; card < whole; card++ {
 		gpu.physical = append(gpu.physical, h.uuid(card))
 	}
-	labels["nvidia.com/gpu.count"] = strconv.Itoa(whole)
+	labels["nvidia.com/gpu.count"] = strconv.Itoa(len(h.cards)) // cards in MIG mode are in it
 	labels["nvidia.com/gpu.replicas"] = strconv.Itoa(gpu.replicas)
 	labels["nvidia.com/gpu.memory"] = strconv.FormatInt(h.cards[0], 10)
 	labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB"
@@ -53,6 +54,9 @@ func newNvidia(h *host) []resource {
 	if gpu.replicas > 1 {
 		labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB-SHARED"
 		labels["nvidia.com/gpu.sharing-strategy"] = "time-slicing"
+		if h.options["strategy"] == "mps" {
+			labels["nvidia.com/gpu.sharing-strategy"] = "mps"
+		}
 	}
 	// What GPU Feature Discovery does beside the plugin.
 	body := map[string]any{"metadata": map[string]any{"labels": labels}}
@@ -113,7 +117,7 @@ func (n *nvidia) prefer(available, must []string, size int) []string {
 }
 
 func (n *nvidia) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
-	if n.options["strategy"] == "mps" && n.replicas > 1 && len(ids) > 1 {
+	if n.options["strict"] == "yes" && n.replicas > 1 && len(ids) > 1 {
 		return nil, fmt.Errorf("maximum request size for shared resources is 1; found %d", len(ids))
 	}
 	seen := map[string]bool{}

@@ -30,6 +30,7 @@ type (
 		prefer(available, must []string, size int) []string
 	}
 	prestarter interface{ preStart(ids []string) error }
+	preparer   interface{ prepare() } // before it registers
 	registrant interface{ registered() }
 	reporter   interface{ report() } // when the health of cards has changed
 )
@@ -63,6 +64,9 @@ func (s *server) run() {
 		serving := grpc.NewServer()
 		pluginapi.RegisterDevicePluginServer(serving, s)
 		go serving.Serve(listener)
+		if p, ok := s.resource.(preparer); ok {
+			p.prepare()
+		}
 		err = s.register()
 		if err != nil {
 			log.Printf("%s: register: %v", s.resource.name(), err)

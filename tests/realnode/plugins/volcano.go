@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// Volcano's plugin for shared cards: volcano-sh/devices 95b591b6, memory (share) unless the option
-// strategy=number. Of the pending pods of this node it takes the one of the oldest predicate time that
-// has a container of that size, and marks the whole pod; if there is none, Allocate fails.
+// volcano-sh/devices@95b591b6, pkg/plugin/nvidia: memory (share) unless the option strategy=number. Of
+// the pending pods of this node it takes the one of the oldest predicate time that has a container of
+// that size, and marks the whole pod; if there is none, Allocate fails.
 type volcano struct {
 	*host
 	mutex sync.Mutex
@@ -43,7 +44,8 @@ func (v *volcano) name() string {
 
 func (v *volcano) devices() []*pluginapi.Device {
 	var found []*pluginapi.Device
-	for card, size := range v.cards {
+	for card := range v.cards {
+		size := v.cards[0] // every card counts as large as the first
 		if v.byNumber() {
 			size = 1
 		}
@@ -86,7 +88,7 @@ func (v *volcano) report() {
 func (v *volcano) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	pods, err := v.api.pods("spec.nodeName=" + v.node + ",status.phase=Pending")
+	pods, err := v.pending()
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,28 @@ func (v *volcano) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, 
 	return nil, errors.New("no pod on this node asks for so much")
 }
 
+// It goes on asking for 10 s.
+func (v *volcano) pending() ([]pod, error) {
+	var pods []pod
+	var err error
+	for try := 0; try < 10; try++ {
+		if pods, err = v.api.pods("spec.nodeName=" + v.node + ",status.phase=Pending"); err == nil {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	return pods, err
+}
+
+// Reads the pod again and writes it back as a whole; a conflict is an error like others.
+func (v *volcano) mark(p *pod) error {
+	fresh, err := v.api.pod(p.Metadata.Namespace, p.Metadata.Name)
+	if err != nil {
+		return err
+	}
+	return v.api.replace(fresh, map[string]any{volcanoAssigned: "true"})
+}
+
 func (v *volcano) serve(p *pod, amount int64) (*pluginapi.ContainerAllocateResponse, error) {
 	text := p.Metadata.Annotations[volcanoIndex]
 	var visible []string
@@ -124,7 +148,7 @@ func (v *volcano) serve(p *pod, amount int64) (*pluginapi.ContainerAllocateRespo
 		}
 		visible = append(visible, strconv.Itoa(card))
 	}
-	if err := v.api.annotate(p, map[string]any{volcanoAssigned: "true"}); err != nil {
+	if err := v.mark(p); err != nil {
 		return nil, err
 	}
 	return &pluginapi.ContainerAllocateResponse{Envs: map[string]string{

@@ -100,11 +100,11 @@ PLUGINS = {
     "volcano-vgpu": Plugin(
         "volcano-vgpu",
         Family("volcano.sh/vgpu-number", visible, promised("volcano.sh/vgpu-ids-new"), [10] * 4),
-        [16000] * 4,
-        {"volcano.sh/vgpu-number": 40},
+        [14000] * 4,  # 60,000 devices and more, and kubelet drops the list
+        {"volcano.sh/vgpu-number": 40, "volcano.sh/vgpu-memory": 56000, "volcano.sh/vgpu-cores": 400},
         {"volcano.sh/vgpu-number": False, "volcano.sh/vgpu-memory": True,
          "volcano.sh/vgpu-memory-percentage": True, "volcano.sh/vgpu-cores": True},
-        lambda share: {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 2000 * share},
+        lambda share: {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1750 * share},
         several=False,
     ),
     "nvidia": Plugin(
