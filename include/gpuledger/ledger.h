@@ -36,6 +36,7 @@
 /* Dialects that a node names and does not offer; the table has fewer. */
 #define NODE_AWAY_MAX 16
 #define NODE_POOLS_MAX 64
+#define CARD_TEXT_MAX 128 /* bytes of a card's model or mode; the rest is not read */
 /* Of one allocation; who would have more holds every card (dialect/hold.h). */
 #define ALLOCATION_SHARES_MAX 256
 

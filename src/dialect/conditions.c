@@ -3,12 +3,12 @@
 
 #include "core/fail.h"
 #include "core/bytes.h"
+#include "dialect/word_list.h"
 
 #include <gpuledger/placement.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
-#define MODELS_MAX 64
 #define VERSION_MAX 9999
 
 static bool read_number(const char *text, guint64 max, int32_t *ret_value)
@@ -44,9 +44,9 @@ static bool read_memory_wanted(const char *text, struct terms *terms)
 
 static bool read_models(const char *text, char ***models)
 {
-    g_auto(GStrv) items = g_strsplit(text, ",", MODELS_MAX + 1);
+    g_auto(GStrv) items = g_strsplit(text, ",", -1);
 
-    if (!*items || g_strv_length(items) > MODELS_MAX)
+    if (!*items)
         return false;
     for (char **item = items; *item; item++) {
         if (!*g_strstrip(*item))
@@ -160,6 +160,8 @@ bool conditions_read(const struct pod_view *view, struct terms **terms, GError *
             continue;
         if (!*terms)
             *terms = terms_new();
+        if (!word_list_check(condition->key, text, error))
+            return false;
         if (!condition->parse(text, *terms))
             return fail_with(error, GPULEDGER_ERROR_INVALID, "annotation '%s' is '%.64s': write %s",
                              condition->key, text, condition->expected);

@@ -390,6 +390,28 @@ static void merge_topology(struct topology *topology, const struct topology *oth
     }
 }
 
+/* A pod's words are looked for in it, under the store's lock. */
+static void bound_text(struct topology *topology, const char **text, char **ret_warning)
+{
+    g_autofree char *begin = NULL;
+
+    if (!*text || strlen(*text) <= CARD_TEXT_MAX)
+        return;
+    begin = g_strndup(*text, CARD_TEXT_MAX);
+    *text = topology_keep(topology, begin);
+    warn(ret_warning, g_strdup_printf("has a GPU whose model or mode has more than %d bytes; the "
+                                      "rest is not read",
+                                      CARD_TEXT_MAX));
+}
+
+static void bound_texts(struct topology *topology, char **ret_warning)
+{
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        bound_text(topology, &topology->cards[i].model, ret_warning);
+        bound_text(topology, &topology->cards[i].mode, ret_warning);
+    }
+}
+
 /* Which of the pools give parts of cards that others may have parts of. */
 static void mark_sliced(struct topology *topology)
 {
@@ -525,6 +547,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         ret_topology->host = host_of_node(view);
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
+        bound_texts(ret_topology, ret_warning);
         mark_sliced(ret_topology);
         note_away(view, options, ret_topology);
         note_replaced(ret_topology);

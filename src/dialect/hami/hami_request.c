@@ -10,6 +10,7 @@
 #include "dialect/amounts.h"
 #include "dialect/hami/hami.h"
 #include "dialect/hold.h"
+#include "dialect/word_list.h"
 
 #include <string.h>
 
@@ -88,27 +89,10 @@ static bool read_ask(const struct vgpu *vgpu, const struct container_view *conta
 
 /* --- terms ------------------------------------------------------------------------------------ */
 
-/* The items of a comma-separated annotation; NULL if nothing is said. */
-static char **read_list(const struct pod_view *view, const char *key)
-{
-    const char *text = key ? string_pairs_get(&view->annotations, key) : NULL;
-    g_autoptr(GPtrArray) items = g_ptr_array_new();
-    g_auto(GStrv) parts = text ? g_strsplit(text, ",", -1) : NULL;
-
-    for (char **part = parts; part && *part; part++) {
-        if (*g_strstrip(*part))
-            g_ptr_array_add(items, g_strdup(*part));
-    }
-    if (items->len == 0)
-        return NULL;
-    g_ptr_array_add(items, NULL);
-    return (char **)g_ptr_array_free(g_steal_pointer(&items), FALSE);
-}
-
 /* A chain such as "mutex,binpack"; what we do not know is left out. */
 static void read_policy(const struct vgpu *vgpu, const struct pod_view *view, struct terms *terms)
 {
-    g_auto(GStrv) names = read_list(view, vgpu->policy);
+    g_auto(GStrv) names = word_list_read(view, vgpu->policy);
 
     for (char **name = names; name && *name; name++) {
         terms->idle |= g_str_equal(*name, "mutex");
@@ -172,10 +156,10 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
     struct terms *terms = terms_new();
     const char *mode = vgpu->mode ? string_pairs_get(&view->annotations, vgpu->mode) : NULL;
 
-    terms->models = read_list(view, vgpu->models);
-    terms->models_not = read_list(view, vgpu->models_not);
-    terms->uuids = read_list(view, vgpu->uuids);
-    terms->uuids_not = read_list(view, vgpu->uuids_not);
+    terms->models = word_list_read(view, vgpu->models);
+    terms->models_not = word_list_read(view, vgpu->models_not);
+    terms->uuids = word_list_read(view, vgpu->uuids);
+    terms->uuids_not = word_list_read(view, vgpu->uuids_not);
     terms->mode = mode && *mode ? g_strdup(mode) : NULL;
     terms->same_numa = says_true(view, vgpu->same_numa);
     read_policy(vgpu, view, terms);
@@ -192,6 +176,19 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
+
+static bool check_lists(const struct vgpu *vgpu, const struct pod_view *view, GError **error)
+{
+    const char *const keys[] = {vgpu->models,    vgpu->models_not, vgpu->uuids,
+                                vgpu->uuids_not, vgpu->mode,       vgpu->policy};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *text = keys[i] ? string_pairs_get(&view->annotations, keys[i]) : NULL;
+        if (!word_list_check(keys[i], text, error))
+            return false;
+    }
+    return true;
+}
 
 struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *view,
                                const struct dialect_options *options, GError **error)
@@ -273,7 +270,8 @@ struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view
 {
     g_autoptr(request) request = vgpu_read_asks(vgpu, view, options, error);
 
-    if (!request || !read_weights(vgpu, view, &request->terms->weights, error))
+    if (!request || !check_lists(vgpu, view, error) ||
+        !read_weights(vgpu, view, &request->terms->weights, error))
         return NULL;
     return g_steal_pointer(&request);
 }
