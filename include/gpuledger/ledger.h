@@ -299,6 +299,9 @@ struct promised {
     int64_t match_amount, time; /* as in struct device_promise; the least time */
 };
 
+/* By dialect and amount. */
+int promised_compare(const struct promised *a, const struct promised *b);
+
 /* Without another report for so long, ten times what is usual, a node side counts as silent. */
 #define HEARTBEAT_SILENCE_NS (INT64_C(300) * 1000000000)
 #define HEARTBEAT_NONE_NS 1 /* it is known to be silent */
@@ -331,7 +334,7 @@ struct node {
     int32_t
         slots_ahead; /* likewise: all that changes then is that a card takes so many holders; 0: more */
     GArray *departed;             /* struct departed, or NULL */
-    GArray *promised;             /* struct promised, or NULL */
+    GArray *promised;             /* struct promised, by promised_compare, or NULL */
     struct sketch sketch, absent; /* as in struct topology */
 
     struct heartbeat heartbeat; /* likewise */
@@ -414,7 +417,8 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
 /* Says exactly who has departed from the node; NULL or empty for nobody. */
 void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
                          size_t n);
-/* Says exactly which stray promises the node has, if the ledger knows it; NULL or empty for none. */
+/* Says exactly which stray promises the node has, in the order of promised_compare, if the ledger knows it;
+ * NULL or empty for none. */
 void ledger_set_promised(struct ledger *ledger, const char *name, const struct promised *promised,
                          size_t n);
 

@@ -62,6 +62,10 @@ void node_bound_slots(struct node *node, int32_t most);
 /* kube-scheduler's own mark. */
 void node_set_cordoned(struct node *node, bool cordoned);
 
+/* The stray promises of that size there; NULL: there are none. */
+const struct promised *node_promised(const struct node *node, const struct dialect *dialect,
+                                     int64_t match_amount);
+
 /* Whether every share fits its card or pool beside what is there, several on one added up. */
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a pod may go to a node now, beside those whose cards the node side has yet to hand out. */
 #include "core/ledger.h"
+#include "core/node.h"
 #include "dialect/annotations.h"
 
 #include <gpuledger/dialect.h>
@@ -149,19 +150,18 @@ static void mind_departed(const struct node *node, const struct request *request
     }
 }
 
+static bool stands(const struct node *node, const struct dialect *dialect, int64_t amount)
+{
+    const struct promised *promised = node_promised(node, dialect, amount);
+
+    return promised && !(dialect->outranks && dialect->outranks(node, promised->time));
+}
+
 /* The node side might give the pod what another one was promised. */
 static bool may_be_mistaken(const struct node *node, const struct request *request)
 {
-    const struct dialect *dialect = request->dialect;
-
-    for (guint i = 0; i < node->promised->len; i++) {
-        const struct promised *promised = &g_array_index(node->promised, struct promised, i);
-        if (promised->dialect == dialect &&
-            (promised->match_amount == 0 || promised->match_amount == request->match_amount) &&
-            !(dialect->outranks && dialect->outranks(node, promised->time)))
-            return true;
-    }
-    return false;
+    return stands(node, request->dialect, 0) ||
+           stands(node, request->dialect, request->match_amount);
 }
 
 /* The request as a node side reads it that may serve it; NULL: none may. */

@@ -10,18 +10,28 @@ struct entry {
     struct stray stray; /* strings are owned, but for the node's, which is its group's */
     struct group *node;
     GQueue *tenant; /* who is to be revoked of its namespace; NULL: it is not to be */
-    GList in_node, in_tenant;
+    struct size *size;
+    GSequenceIter *in_size;
+    GList in_node, in_tenant, in_heard;
     uint32_t generation;
     int64_t not_before_ms; /* monotonic */
+};
+
+/* Those of one dialect and amount on one node; never empty. */
+struct size {
+    struct promised promised;
+    GSequence *entries; /* by time */
 };
 
 struct group {
     char *name;
     GQueue entries;
+    GPtrArray *sizes; /* struct size, by promised_compare */
 };
 
 struct strays {
     GHashTable *entries; /* set of struct entry, by dialect and UID */
+    GQueue heard;        /* of the same, who was heard of last at the end */
     GHashTable *nodes;   /* name, the group's own -> struct group *; none is empty */
     GHashTable
         *tenants; /* namespace -> GQueue of struct entry, who was tried last at the end; none is
@@ -61,6 +71,7 @@ static void free_group(gpointer data)
 {
     struct group *group = data;
 
+    g_ptr_array_unref(group->sizes);
     g_free(group->name);
     g_free(group);
 }
@@ -137,26 +148,92 @@ bool strays_await(const struct pod_view *pod)
 
 /* --- keeping them ----------------------------------------------------------------------------- */
 
-static bool meets(const struct promised *promised, const struct stray *stray)
+/* The first place in the list of which that size, or one after it, is. */
+static guint find_place(const GPtrArray *sizes, const struct promised *promised)
 {
-    return promised->dialect == stray->dialect && promised->match_amount == stray->match_amount;
+    guint low = 0, high = sizes->len;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        const struct size *size = sizes->pdata[middle];
+        if (promised_compare(&size->promised, promised) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct size *size_at(const GPtrArray *sizes, guint at)
+{
+    return at < sizes->len ? sizes->pdata[at] : NULL;
+}
+
+static gint by_time(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const struct entry *one = a, *other = b;
+
+    return one->stray.time < other->stray.time ? -1 : one->stray.time > other->stray.time;
+}
+
+static void free_size(gpointer data)
+{
+    struct size *size = data;
+
+    g_sequence_free(size->entries);
+    g_free(size);
+}
+
+static void join_size(struct group *group, struct entry *entry)
+{
+    const struct promised wanted = {entry->stray.dialect, entry->stray.match_amount, 0};
+    const guint at = find_place(group->sizes, &wanted);
+    const struct size *there = size_at(group->sizes, at);
+
+    if (!there || promised_compare(&there->promised, &wanted) != 0) {
+        struct size *size = g_new(struct size, 1);
+        *size = (struct size){wanted, g_sequence_new(NULL)};
+        g_ptr_array_insert(group->sizes, (gint)at, size);
+    }
+    entry->size = group->sizes->pdata[at];
+    entry->in_size = g_sequence_insert_sorted(entry->size->entries, entry, by_time, NULL);
+}
+
+static void leave_size(struct group *group, struct entry *entry)
+{
+    g_sequence_remove(entry->in_size);
+    if (g_sequence_is_empty(entry->size->entries))
+        g_ptr_array_remove_index(group->sizes, find_place(group->sizes, &entry->size->promised));
+}
+
+/* Tells those of one dialect, which begin at `from`; returns where the next one's do. */
+static guint append_sizes(const GPtrArray *sizes, guint from, GArray *all)
+{
+    const struct dialect *dialect = size_at(sizes, from)->promised.dialect;
+    guint to = find_place(sizes, &(struct promised){dialect, INT64_MAX, 0});
+
+    while (size_at(sizes, to) && size_at(sizes, to)->promised.dialect == dialect)
+        to++;
+    if (to - from > STRAYS_SIZES_MAX) {
+        const struct promised any = {dialect, 0, 0};
+        g_array_append_val(all, any);
+        return to;
+    }
+    for (guint i = from; i < to; i++) {
+        const struct size *size = size_at(sizes, i);
+        const struct entry *first = g_sequence_get(g_sequence_get_begin_iter(size->entries));
+        const struct promised promised = {dialect, size->promised.match_amount, first->stray.time};
+        g_array_append_val(all, promised);
+    }
+    return to;
 }
 
 static void tell(const struct group *group, const char *node, struct ledger *ledger)
 {
     g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct promised));
 
-    for (const GList *link = group ? group->entries.head : NULL; link; link = link->next) {
-        const struct stray *stray = &((const struct entry *)link->data)->stray;
-        const struct promised next = {stray->dialect, stray->match_amount, stray->time};
-        guint i = 0;
-        while (i < all->len && !meets(&g_array_index(all, struct promised, i), stray))
-            i++;
-        if (i == all->len)
-            g_array_append_val(all, next);
-        struct promised *promised = &g_array_index(all, struct promised, i);
-        promised->time = MIN(promised->time, stray->time);
-    }
+    for (guint at = 0; group && at < group->sizes->len;)
+        at = append_sizes(group->sizes, at, all);
     ledger_set_promised(ledger, node, (const struct promised *)(void *)all->data, all->len);
 }
 
@@ -172,6 +249,7 @@ static struct group *find_group(struct strays *strays, const char *name)
     if (!group) {
         group = g_new0(struct group, 1);
         group->name = g_strdup(name);
+        group->sizes = g_ptr_array_new_with_free_func(free_size);
         g_hash_table_insert(strays->nodes, group->name, group);
     }
     return group;
@@ -199,6 +277,8 @@ static void forget(struct strays *strays, struct ledger *ledger, struct entry *e
     struct group *group = entry->node;
 
     g_queue_unlink(&group->entries, &entry->in_node);
+    g_queue_unlink(&strays->heard, &entry->in_heard);
+    leave_size(group, entry);
     if (entry->tenant)
         g_queue_unlink(entry->tenant, &entry->in_tenant);
     if (entry->tenant && g_queue_is_empty(entry->tenant)) {
@@ -218,6 +298,8 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
 
     if (entry && is_same(&entry->stray, stray)) {
         entry->generation = generation;
+        g_queue_unlink(&strays->heard, &entry->in_heard);
+        g_queue_push_tail_link(&strays->heard, &entry->in_heard);
         return false;
     }
     if (entry)
@@ -230,8 +312,10 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
     entry->generation = generation;
     entry->node = find_group(strays, stray->node);
     entry->stray.node = entry->node->name;
-    entry->in_node.data = entry->in_tenant.data = entry;
+    entry->in_node.data = entry->in_tenant.data = entry->in_heard.data = entry;
     g_queue_push_tail_link(&entry->node->entries, &entry->in_node);
+    g_queue_push_tail_link(&strays->heard, &entry->in_heard);
+    join_size(entry->node, entry);
     if (stray->revocable) {
         entry->tenant = find_queue(strays, stray->ns);
         g_queue_push_head_link(entry->tenant, &entry->in_tenant);
@@ -252,14 +336,52 @@ bool strays_drop(struct strays *strays, struct ledger *ledger, const struct dial
     return entry;
 }
 
+void stray_free(struct stray *copy)
+{
+    if (!copy)
+        return;
+    free_strings(copy);
+    g_free((char *)copy->node);
+    g_free(copy);
+}
+
+static void free_copy(gpointer data)
+{
+    stray_free(data);
+}
+
+static struct stray *copy_of(const struct stray *stray)
+{
+    struct stray *copy = g_memdup2(stray, sizeof *stray);
+
+    copy->uid = g_strdup(stray->uid);
+    copy->ns = g_strdup(stray->ns);
+    copy->name = g_strdup(stray->name);
+    copy->node = g_strdup(stray->node);
+    return copy;
+}
+
+static struct entry *stale_entry(const struct strays *strays, uint32_t generation)
+{
+    const GList *link = strays->heard.head;
+    struct entry *entry = link ? link->data : NULL;
+
+    return entry && entry->generation != generation ? entry : NULL;
+}
+
+struct stray *strays_stale(const struct strays *strays, uint32_t generation)
+{
+    const struct entry *entry = stale_entry(strays, generation);
+
+    return entry ? copy_of(&entry->stray) : NULL;
+}
+
 void strays_sweep(struct strays *strays, struct ledger *ledger, uint32_t generation)
 {
-    g_autoptr(GList) entries = g_hash_table_get_keys(strays->entries);
+    struct entry *entry;
 
-    for (const GList *item = entries; item; item = item->next) {
-        if (((struct entry *)item->data)->generation != generation)
-            forget(strays, ledger, item->data);
-    }
+    while ((entry = stale_entry(strays, generation)))
+        forget(strays, ledger, entry);
 }
 
 void strays_each(const struct strays *strays, const char *node,
@@ -274,26 +396,6 @@ void strays_each(const struct strays *strays, const char *node,
 }
 
 /* --- revoking them ---------------------------------------------------------------------------- */
-
-static void free_copy(gpointer data)
-{
-    struct stray *copy = data;
-
-    free_strings(copy);
-    g_free((char *)copy->node);
-    g_free(copy);
-}
-
-static struct stray *copy_of(const struct stray *stray)
-{
-    struct stray *copy = g_memdup2(stray, sizeof *stray);
-
-    copy->uid = g_strdup(stray->uid);
-    copy->ns = g_strdup(stray->ns);
-    copy->name = g_strdup(stray->name);
-    copy->node = g_strdup(stray->node);
-    return copy;
-}
 
 /* Who is new comes first in its namespace. */
 static bool take_first(GQueue *queue, GPtrArray *due, int64_t now_ms)

@@ -13,6 +13,10 @@
 
 #include <gpuledger/dialect.h>
 
+/* Different amounts on one node, of one dialect, that the ledger is told; of more, that any pod may be given
+ * what another was promised. */
+#define STRAYS_SIZES_MAX 1024
+
 struct strays;
 
 struct stray {
@@ -39,7 +43,10 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
 /* It is not, or no longer. Returns whether it was. */
 bool strays_drop(struct strays *strays, struct ledger *ledger, const struct dialect *dialect,
                  const char *uid);
-/* Those of pods that the list of this number has not named. */
+/* One that the list of this number has not named, a copy to be freed with stray_free; NULL: there is none. */
+struct stray *strays_stale(const struct strays *strays, uint32_t generation);
+void stray_free(struct stray *copy); /* NULL is ignored */
+/* All of those, in one go. */
 void strays_sweep(struct strays *strays, struct ledger *ledger, uint32_t generation);
 
 /* Tells the ledger those of a node that it has just come to know. */

@@ -91,6 +91,19 @@ static void drop_stale_pending(struct store *store, const char *uid)
                       &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
 }
 
+static bool drop_stale_promise(struct store *store)
+{
+    store_lock_again(store);
+    struct stray *stray = strays_stale(store->strays, store->generation[FEED_PODS]);
+    store_unlock(store);
+
+    if (stray)
+        store_set_promise(store, stray, false);
+    const bool dropped = stray != NULL;
+    stray_free(stray);
+    return dropped;
+}
+
 static void drop_stale_pods(struct store *store)
 {
     g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
@@ -104,6 +117,8 @@ static void drop_stale_pods(struct store *store)
     for (guint i = 0; i < pending->len; i++)
         drop_stale_pending(store, pending->pdata[i]);
     while (drop_stale_cpu_pod(store))
+        continue;
+    while (drop_stale_promise(store))
         continue;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Promises that a device plugin may hand out, though kubelet does not ask for them. */
 #include "queue/strays.h"
+#include "core/node.h"
 #include "audit/audit.h"
 #include "explain/messages/messages.h"
 #include "store/feasibility.h"
@@ -212,6 +213,113 @@ START_TEST(a_list_tells_of_them)
 }
 END_TEST
 
+/* --- many ---------------------------------------------------------------------------------------- */
+
+static void set(struct strays *strays, struct ledger *ledger, int pod, int64_t amount, int64_t time)
+{
+    g_autofree char *uid = g_strdup_printf("%d", pod);
+    const struct stray stray = {.dialect = dialect_find("volcano-vgpu"),
+                                .uid = uid,
+                                .ns = "ml",
+                                .name = uid,
+                                .node = "v",
+                                .match_amount = amount,
+                                .time = time};
+
+    strays_set(strays, ledger, &stray, 1);
+}
+
+static void drop(struct strays *strays, struct ledger *ledger, int pod)
+{
+    g_autofree char *uid = g_strdup_printf("%d", pod);
+
+    ck_assert(strays_drop(strays, ledger, dialect_find("volcano-vgpu"), uid));
+}
+
+/* 0: there is none. */
+static int64_t time_of(struct ledger *ledger, int64_t amount)
+{
+    const struct promised *promised =
+        node_promised(ledger_node(ledger, "v"), dialect_find("volcano-vgpu"), amount);
+
+    return promised ? promised->time : 0;
+}
+
+START_TEST(of_one_size_the_oldest_is_told)
+{
+    struct ledger *ledger = store_lock(world.store);
+    struct strays *strays = strays_new();
+
+    set(strays, ledger, 0, 3, 7);
+    set(strays, ledger, 1, 3, 5);
+    set(strays, ledger, 2, 4, 9);
+    ck_assert_int_eq(time_of(ledger, 3), 5);
+    set(strays, ledger, 1, 3, 8); /* it was made again */
+    ck_assert_int_eq(time_of(ledger, 3), 7);
+    drop(strays, ledger, 0);
+    ck_assert_int_eq(time_of(ledger, 3), 8);
+    drop(strays, ledger, 1);
+    ck_assert_int_eq(time_of(ledger, 3), 0);
+    ck_assert_int_eq(time_of(ledger, 4), 9);
+    strays_free(strays);
+    store_unlock(world.store);
+}
+END_TEST
+
+START_TEST(of_too_many_sizes_any_may_be_meant)
+{
+    struct ledger *ledger = store_lock(world.store);
+    struct strays *strays = strays_new();
+    const struct node *node = ledger_node(ledger, "v");
+
+    for (int i = 0; i < STRAYS_SIZES_MAX; i++)
+        set(strays, ledger, i, STRAYS_SIZES_MAX - i, 5 + i);
+    ck_assert_uint_eq(node->promised->len, STRAYS_SIZES_MAX);
+    ck_assert_int_eq(time_of(ledger, 2), 5 + STRAYS_SIZES_MAX - 2);
+    ck_assert_ptr_null(node_promised(node, dialect_find("volcano-vgpu"), 0));
+    set(strays, ledger, STRAYS_SIZES_MAX, INT64_MAX, 5);
+    ck_assert_uint_eq(node->promised->len, 1);
+    ck_assert_ptr_nonnull(node_promised(node, dialect_find("volcano-vgpu"), 0));
+    drop(strays, ledger, 7);
+    ck_assert_uint_eq(node->promised->len, STRAYS_SIZES_MAX);
+    ck_assert_int_eq(time_of(ledger, INT64_MAX), 5);
+    strays_sweep(strays, ledger, 2);
+    ck_assert_ptr_null(node->promised);
+    strays_free(strays);
+    store_unlock(world.store);
+}
+END_TEST
+
+/* Each by itself, so that decisions come between. */
+START_TEST(a_list_names_those_that_it_drops)
+{
+    struct ledger *ledger = store_lock(world.store);
+    struct strays *strays = strays_new();
+    const struct stray heard = {.dialect = dialect_find("volcano-vgpu"),
+                                .uid = "1",
+                                .ns = "ml",
+                                .name = "1",
+                                .node = "v",
+                                .match_amount = 1,
+                                .time = 5};
+
+    set(strays, ledger, 0, 1, 5);
+    set(strays, ledger, 1, 1, 5);
+    set(strays, ledger, 2, 1, 5);
+    strays_set(strays, ledger, &heard, 2);
+    for (int i = 0; i < 3; i += 2) {
+        struct stray *stale = strays_stale(strays, 2);
+        ck_assert_int_eq(g_ascii_strtoll(stale->uid, NULL, 10), i);
+        ck_assert(strays_drop(strays, ledger, stale->dialect, stale->uid));
+        stray_free(stale);
+    }
+    ck_assert_ptr_null(strays_stale(strays, 2));
+    ck_assert_int_eq(time_of(ledger, 1), 5);
+    strays_free(strays);
+    store_unlock(world.store);
+}
+END_TEST
+
 /* Volcano's newer plugin serves the least time. gpuledger itself goes by the true one. */
 START_TEST(a_newcomer_outranks_it)
 {
@@ -418,6 +526,9 @@ int main(void)
     tcase_add_loop_test(tests, a_bind_waits_until_it_is_revoked, 0, N_BARRED);
     tcase_add_loop_test(tests, it_is_gone_with_the_pod, 0, G_N_ELEMENTS(sites));
     tcase_add_loop_test(tests, a_list_tells_of_them, 0, G_N_ELEMENTS(sites));
+    tcase_add_test(tests, of_one_size_the_oldest_is_told);
+    tcase_add_test(tests, of_too_many_sizes_any_may_be_meant);
+    tcase_add_test(tests, a_list_names_those_that_it_drops);
     tcase_add_test(tests, a_newcomer_outranks_it);
     tcase_add_test(tests, a_patch_that_fails_is_sent_again_later);
     tcase_add_loop_test(tests, a_planted_promise_is_revoked, 0, G_N_ELEMENTS(sites));

@@ -6,6 +6,7 @@
 #include "core/node.h"
 #include "core/node_traits.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct node *ledger_node(const struct ledger *ledger, const char *name)
@@ -239,6 +240,28 @@ void ledger_set_departed(struct ledger *ledger, const char *name, const struct d
     node_own(node)->pulse->version++;
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
+}
+
+int promised_compare(const struct promised *a, const struct promised *b)
+{
+    if (a->dialect != b->dialect)
+        return (uintptr_t)a->dialect < (uintptr_t)b->dialect ? -1 : 1;
+    return a->match_amount < b->match_amount ? -1 : a->match_amount > b->match_amount;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return promised_compare(a, b);
+}
+
+const struct promised *node_promised(const struct node *node, const struct dialect *dialect,
+                                     int64_t match_amount)
+{
+    const struct promised wanted = {dialect, match_amount, 0};
+
+    return node->promised
+               ? bsearch(&wanted, node->promised->data, node->promised->len, sizeof wanted, compare)
+               : NULL;
 }
 
 void ledger_set_promised(struct ledger *ledger, const char *name, const struct promised *promised,
