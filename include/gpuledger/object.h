@@ -60,6 +60,7 @@ struct pod_view {
     const char *created; /* RFC 3339, UTC, whole seconds */
     const char
         *controller;  /* UID of what makes it again, by its author's word; NULL: nobody does */
+    const char *controller_kind; /* "ReplicaSet"; NULL: not known, or no controller */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
     int64_t active_deadline_s; /* spec.activeDeadlineSeconds: kubelet ends it then; 0: never */
@@ -112,6 +113,34 @@ bool pod_view_is_bound(const struct pod_view *pod);
  * no file of. Source: kubernetes/kubernetes 1.37.2, pkg/apis/core/validation/validation.go,
  * ValidatePodSpecificAnnotationUpdates; pkg/kubelet/kubelet.go, HandlePodCleanups. */
 bool pod_view_is_mirror(const struct pod_view *pod);
+
+/* The pod group that a pod says it is in, by what stands first: spec.schedulingGroup, the label of
+ * scheduler-plugins, its older one, Koordinator's annotation. Borrowed from the pod; NULL: in none. What more
+ * the pod says of that is in wire/pod_group.h. */
+const char *pod_view_group(const struct pod_view *pod);
+
+/* The first annotation by which a pod asks other programs to leave it where it is; NULL: there is none.
+ *
+ *   descheduler.alpha.kubernetes.io/prefer-no-eviction, .../eviction-in-progress    kubernetes-sigs/descheduler
+ *   scheduling.koordinator.sh/refuse-to-migrate, .../eviction-cost: 2147483647      Koordinator
+ *   cluster-autoscaler.kubernetes.io/safe-to-evict: "false"                       cluster-autoscaler
+ *   karpenter.sh/do-not-disrupt: "true"                                           Karpenter
+ */
+const char *pod_view_opt_out(const struct pod_view *pod);
+
+/* What may keep a pod from being ended, the most binding first; policy/victims/may_end.h says for which
+ * caller each does. */
+enum pod_tie {
+    POD_TIE_MIRROR = 1 << 0,     /* pod_view_is_mirror */
+    POD_TIE_DAEMON_SET = 1 << 1, /* its DaemonSet creates its successor on the same node */
+    POD_TIE_OPT_OUT = 1 << 2,    /* pod_view_opt_out */
+    POD_TIE_GROUP = 1 << 3,      /* pod_view_group */
+    POD_TIE_BARE = 1 << 4,       /* no controller creates a successor */
+};
+#define POD_TIES_N 5
+
+/* All that it has. */
+unsigned pod_view_ties(const struct pod_view *pod);
 
 /* Phase Succeeded or Failed: no container runs any more, the pod holds nothing. */
 bool pod_view_is_terminal(const struct pod_view *pod);

@@ -28,7 +28,7 @@ struct pod_facts {
     gint n_references; /* atomic */
     guint hash;
     bool particular;   /* it takes more of its node, or of others, than its containers say */
-    bool mirror;       /* its end frees nothing (pod_view_is_mirror) */
+    unsigned ties;     /* pod_view_ties */
     uint32_t n_labels;
     uint32_t n_amounts;
     uint32_t n_containers;

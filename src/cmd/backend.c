@@ -247,6 +247,7 @@ struct store_options backend_store_options(const struct config *config)
         .gang_room_ms = config->gangs ? config->gang_keep_room_ms : 0,
         .gang_strict = config->gangs && config->gang_strict,
         .reclaim = config->reclaim,
+        .reclaim_uncontrolled = config->reclaim_uncontrolled,
         .reclaim_delay_ms = config->reclaim_delay_ms,
     };
 }

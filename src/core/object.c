@@ -21,6 +21,56 @@ bool pod_view_is_mirror(const struct pod_view *pod)
     return string_pairs_get(&pod->annotations, "kubernetes.io/config.mirror") != NULL;
 }
 
+static const char *get_text(const struct string_pairs *pairs, const char *key)
+{
+    const char *value = string_pairs_get(pairs, key);
+
+    return value && *value ? value : NULL;
+}
+
+const char *pod_view_group(const struct pod_view *pod)
+{
+    const char *name = pod->scheduling_group;
+
+    if (name && *name)
+        return name;
+    name = get_text(&pod->labels, "scheduling.x-k8s.io/pod-group");
+    if (!name)
+        name = get_text(&pod->labels, "pod-group.scheduling.sigs.k8s.io/name");
+    return name ? name : get_text(&pod->annotations, "gang.scheduling.koordinator.sh/name");
+}
+
+static const struct opt_out {
+    const char *key;
+    const char *value; /* NULL: any but "false" */
+} opt_outs[] = {
+    {"descheduler.alpha.kubernetes.io/prefer-no-eviction", NULL},
+    {"descheduler.alpha.kubernetes.io/eviction-in-progress", NULL},
+    {"scheduling.koordinator.sh/refuse-to-migrate", NULL},
+    {"scheduling.koordinator.sh/eviction-cost", "2147483647"},
+    {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+    {"karpenter.sh/do-not-disrupt", "true"},
+};
+
+const char *pod_view_opt_out(const struct pod_view *pod)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(opt_outs); i++) {
+        const char *value = string_pairs_get(&pod->annotations, opt_outs[i].key);
+        if (value && (opt_outs[i].value ? g_str_equal(value, opt_outs[i].value)
+                                        : !g_str_equal(value, "false")))
+            return opt_outs[i].key;
+    }
+    return NULL;
+}
+
+unsigned pod_view_ties(const struct pod_view *pod)
+{
+    return (pod_view_is_mirror(pod) ? POD_TIE_MIRROR : 0U) |
+           (g_strcmp0(pod->controller_kind, "DaemonSet") == 0 ? POD_TIE_DAEMON_SET : 0U) |
+           (pod_view_opt_out(pod) ? POD_TIE_OPT_OUT : 0U) |
+           (pod_view_group(pod) ? POD_TIE_GROUP : 0U) | (pod->controller ? 0U : POD_TIE_BARE);
+}
+
 bool pod_view_is_terminal(const struct pod_view *pod)
 {
     return g_strcmp0(pod->phase, "Succeeded") == 0 || g_strcmp0(pod->phase, "Failed") == 0;

@@ -49,7 +49,8 @@ static int64_t pod_amount(const struct pod_view *pod, const char *resource, bool
 
 /* What is being put together: borrowed strings. */
 struct draft {
-    bool particular, mirror;
+    bool particular;
+    unsigned ties;
     uint32_t n_labels, n_amounts, n_containers;
     struct string_pair labels[POD_FACTS_LABELS_MAX];
     struct pod_facts_amount amounts[POD_FACTS_AMOUNTS_MAX];
@@ -109,7 +110,7 @@ static void draft_containers(struct draft *draft, const struct pod_view *pod)
 
 static guint draft_hash(const struct draft *draft)
 {
-    guint hash = (guint)draft->particular + 2 * (guint)draft->mirror;
+    guint hash = (guint)draft->particular + 2 * draft->ties;
 
     for (uint32_t i = 0; i < draft->n_labels; i++)
         hash = hash * 31 + g_str_hash(draft->labels[i].key) * 7 + g_str_hash(draft->labels[i].value);
@@ -163,7 +164,7 @@ static struct pod_facts *facts_from(const struct draft *draft)
         .n_references = 1,
         .hash = draft_hash(draft),
         .particular = draft->particular,
-        .mirror = draft->mirror,
+        .ties = draft->ties,
         .n_labels = draft->n_labels,
         .n_amounts = draft->n_amounts,
         .n_containers = draft->n_containers,
@@ -179,7 +180,7 @@ struct pod_facts *pod_facts_new(const struct pod_view *pod)
     struct draft draft;
 
     draft.particular = pod->particular;
-    draft.mirror = pod_view_is_mirror(pod);
+    draft.ties = pod_view_ties(pod);
     draft.n_labels = draft.n_amounts = draft.n_containers = 0;
     draft_labels(&draft, pod);
     draft_amounts(&draft, pod);
@@ -243,7 +244,7 @@ static gboolean facts_equal(gconstpointer a, gconstpointer b)
     const struct pod_facts *left = a, *right = b;
 
     if (left->hash != right->hash || left->particular != right->particular ||
-        left->mirror != right->mirror || left->n_labels != right->n_labels ||
+        left->ties != right->ties || left->n_labels != right->n_labels ||
         left->n_amounts != right->n_amounts || left->n_containers != right->n_containers)
         return FALSE;
     for (uint32_t i = 0; i < left->n_labels; i++) {

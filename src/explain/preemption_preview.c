@@ -194,13 +194,13 @@ static void keep(struct search *search, const struct node *node, const struct vi
     }
 }
 
-/* kube-scheduler names mirrors of static pods as it names others; the verb ends none. Returns how many are left. */
-static size_t drop_mirrors(struct victim *victims, size_t n)
+/* kube-scheduler names mirrors of static pods like other pods; the verb ends none. Returns how many are left. */
+static size_t drop_staying(struct victim *victims, size_t n)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!victims[i].seat->mirror)
+        if (!victims[i].seat->stays)
             victims[kept++] = victims[i];
     }
     return kept;
@@ -251,7 +251,7 @@ static void try_node(struct search *search, const struct node *node, struct wish
         .one_card = !wish->relief && dialect_asks_one_card(what_if->node, search->query->request),
         .fickle = dialect_is_fickle(search->query->request),
     };
-    struct victims all = {victims, drop_mirrors(victims, n), 0};
+    struct victims all = {victims, drop_staying(victims, n), 0};
     if (victims_choose(what_if, roster, &query, &all, &cost) && cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
         keep(search, node, &all, &cost);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod without a GPU moves, from a node that has cards for the pod but no room beside them. */
 #include "explain/remedy_search.h"
+#include "policy/victims/may_end.h"
 #include "wire/constraints.h"
 
 #include <gpuledger/pod_facts.h>
@@ -92,7 +93,8 @@ static const struct pod_view *list_guests(struct search *search, struct json_are
         search->lists = REMEDY_LISTS_MAX;
     for (size_t i = 0; listed && i < all; i++) {
         struct pod_view pod = pods[i];
-        if (pod.terminating || ledger_get(search->ledger, pod.uid) || pod_view_is_mirror(&pod))
+        if (pod.terminating || ledger_get(search->ledger, pod.uid) ||
+            may_end_not(ENDER_PLAN, true, pod_view_ties(&pod)))
             continue;
         pod.node_name = NULL; /* whoever makes it again does not say */
         if (constraints_decode(arena, &pod, NULL) && pod.constraints->overlooked == 0 &&

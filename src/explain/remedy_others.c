@@ -2,6 +2,7 @@
 /* Other pods end, or move. */
 #include "explain/trial.h"
 #include "explain/remedy_search.h"
+#include "policy/victims/may_end.h"
 #include "wire/constraints.h"
 
 #include <string.h>
@@ -32,6 +33,12 @@ static gint compare_sizes(gconstpointer a, gconstpointer b)
     return strcmp(left->uid, right->uid);
 }
 
+/* plan would not end it, with --force either. */
+static bool stays(const struct allocation *allocation)
+{
+    return allocation->facts && may_end_not(ENDER_PLAN, true, allocation->facts->ties);
+}
+
 /* Ends pods of the node, the smaller ones first, until it takes the pod, and then lets back those
  * that need not have ended. What has ended is the caller's, and is not in the ledger any more; empty:
  * nothing helps. */
@@ -41,8 +48,10 @@ static GPtrArray *make_room(struct search *search, const struct node *node)
     g_autoptr(GPtrArray) others = g_ptr_array_new();
     bool room = false;
 
-    for (guint i = 0; i < node->allocations->len; i++)
-        g_ptr_array_add(others, node->allocations->pdata[i]);
+    for (guint i = 0; i < node->allocations->len; i++) {
+        if (!stays(node->allocations->pdata[i]))
+            g_ptr_array_add(others, node->allocations->pdata[i]);
+    }
     g_ptr_array_sort(others, compare_sizes);
     for (guint i = 0; i < others->len; i++) {
         struct allocation *copy = allocation_dup(others->pdata[i]);

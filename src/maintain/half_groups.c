@@ -6,6 +6,7 @@
 #include "base/worker.h"
 #include "kube/clock.h"
 #include "maintain/evict/eviction.h"
+#include "policy/victims/may_end.h"
 
 #include <string.h>
 
@@ -160,7 +161,7 @@ static bool serves(const struct half_groups *half)
 }
 
 static void note(const struct half_group *group, const struct evictee *evictee,
-                 enum group_eviction_result result, const GError *why)
+                 enum group_eviction_result result, const char *why)
 {
     metrics_count(COUNTER_GROUP_EVICTIONS, result);
     if (result == GROUP_EVICTION_EVICTED)
@@ -170,7 +171,7 @@ static void note(const struct half_group *group, const struct evictee *evictee,
     else
         log_event_limited(LOG_LEVEL_WARN, "a pod of a group that stays half cannot be evicted",
                           LOG_TEXT("group", group->title), LOG_TEXT("pod", evictee->name),
-                          LOG_TEXT("why", why ? why->message : "nobody would end it"));
+                          LOG_TEXT("why", why));
 }
 
 /* False: it went wrong, or a budget has nothing to give. */
@@ -182,7 +183,8 @@ static bool evict(struct half_groups *half, const struct half_group *group,
 
     if (outcome != EVICTION_DONE)
         note(group, evictee,
-             outcome == EVICTION_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED, failure);
+             outcome == EVICTION_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED,
+             failure->message);
     else if (!try)
         note(group, evictee, GROUP_EVICTION_EVICTED, NULL);
     return outcome == EVICTION_DONE;
@@ -200,7 +202,8 @@ static bool read_pods(struct half_groups *half, const struct half_group *group, 
         const enum outcome outcome =
             evictee_read(half->client, pod->ns, pod->name, &evictee, &failure);
         if (outcome != OUTCOME_OK && outcome != OUTCOME_NOT_FOUND) {
-            note(group, &(struct evictee){.name = pod->name}, GROUP_EVICTION_FAILED, failure);
+            note(group, &(struct evictee){.name = pod->name}, GROUP_EVICTION_FAILED,
+                 failure->message);
             return false;
         }
         if (outcome == OUTCOME_NOT_FOUND || evictee.ended || evictee.ends ||
@@ -208,8 +211,9 @@ static bool read_pods(struct half_groups *half, const struct half_group *group, 
             evictee_clear(&evictee);
             continue;
         }
-        if (evictee.mirror) {
-            note(group, &evictee, GROUP_EVICTION_FAILED, NULL);
+        const enum pod_tie tie = may_end_not(ENDER_GANG_STRICT, false, evictee.ties);
+        if (tie) {
+            note(group, &evictee, GROUP_EVICTION_FAILED, may_end_text(tie));
             evictee_clear(&evictee);
             return false;
         }

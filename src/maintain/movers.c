@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "maintain/movers.h"
 
-#include "maintain/evict/eviction.h"
 #include "wire/constraints.h"
-#include "wire/opt_out.h"
-#include "wire/pod_group.h"
 
 #define LIST_MS 30000
 
@@ -77,33 +74,11 @@ static const char *short_of_budget(const struct store *store, const char *uid)
                                              : NULL;
 }
 
-static char *why_stays(const struct pod_view *pod, const struct controller *controller, bool force)
+char *movers_why_stays(const struct pod_view *pod, enum ender ender, bool force)
 {
-    const struct pod_group_claim group = pod_group_claim(pod);
-    const char *opt_out = opt_out_of(pod);
+    char *why = may_end_why_not(ender, force, pod);
 
-    if (string_pairs_get(&pod->annotations, EVICTION_MIRROR))
-        return g_strdup("it is kubelet's own: remove its file from the node");
-    if (g_strcmp0(controller->kind, "DaemonSet") == 0)
-        return g_strdup("its DaemonSet would make it again on this node");
-    if (opt_out)
-        return g_strdup_printf("its annotation %s says so", opt_out);
-    if (group.name)
-        return g_strdup_printf("it is of the group '%.63s', which would wait for it", group.name);
-    if (pod->terminating)
-        return g_strdup("it ends already");
-    if (!controller->uid && !force)
-        return g_strdup("nobody makes it again; --force ends it");
-    return NULL;
-}
-
-char *movers_why_stays(struct json_arena *arena, const struct pod_view *pod, bool force)
-{
-    struct controller controller = {0};
-
-    if (pod->object)
-        controller_decode(arena, pod->object, &controller);
-    return why_stays(pod, &controller, force);
+    return !why && pod->terminating ? g_strdup("it ends already") : why;
 }
 
 /* --- pods --------------------------------------------------------------------------------------- */
@@ -116,7 +91,7 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
     *mover = (struct mover){.view = *pod, .uid = pod->uid};
     if (pod->object)
         controller_decode(movers->arena, pod->object, &mover->controller);
-    mover->stays = why_stays(&mover->view, &mover->controller, movers->force);
+    mover->stays = movers_why_stays(&mover->view, ENDER_PLAN, movers->force);
     if (!mover->stays && pod->priority > movers->most)
         mover->stays = g_strdup("it is more important than the pod that is to find room, so its "
                                 "successor would take that");

@@ -3,11 +3,12 @@
 /*
  * The pods of some nodes that hold a GPU: what their successors will ask for, and whether they may be
  * moved. They stay if nobody makes them again or their controller would do so on the same node, if they
- * are of a group, which would wait for them, if an annotation says so (wire/opt_out.h), or if a
+ * are of a group, which would wait for them, if an annotation says so (pod_view_opt_out), or if a
  * PodDisruptionBudget has nothing to give.
  *
  * One thread.
  */
+#include "policy/victims/may_end.h"
 #include "store/cluster.h"
 #include "wire/controller.h"
 
@@ -36,7 +37,7 @@ void movers_spare_above(struct movers *movers, int64_t priority);
 bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error);
 
 /* Why a pod may not be moved, its budgets apart; NULL: it may. Free with g_free. */
-char *movers_why_stays(struct json_arena *arena, const struct pod_view *pod, bool force);
+char *movers_why_stays(const struct pod_view *pod, enum ender ender, bool force);
 
 /* In the order in which they were read. */
 guint movers_n(const struct movers *movers);

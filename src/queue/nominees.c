@@ -57,7 +57,7 @@ static bool clear_way_of(struct what_if *what_if, const struct nomination *nomin
 
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
-        if (seat->confirmed && !seat->mirror &&
+        if (seat->confirmed && !seat->stays &&
             (seat->priority < nomination->priority || (all_who_end && seat->terminating)))
             all[victims.n++].seat = seat;
     }

@@ -20,7 +20,6 @@
 struct reclaimer_options {
     int64_t delay_ms; /* for which a pod has waited */
     int64_t at_once, per_minute;
-    bool uncontrolled; /* pods that no controller makes again may end, too */
 };
 
 struct reclaimer_args {

@@ -76,7 +76,8 @@ bool reclaimer_read_pod(const struct reclaimer *reclaimer, const struct evictee 
                               g_get_monotonic_time() / 1000 + CALL_MS, &view, NULL) != OUTCOME_OK ||
         g_strcmp0(view.uid, evictee->uid) != 0 || view.terminating || pod_view_is_terminal(&view))
         return false;
-    *ret_why = movers_why_stays(arena, &view, reclaimer->args.options.uncontrolled);
+    *ret_why = movers_why_stays(&view, ENDER_RECLAIM,
+                                store_options(reclaimer->args.store)->reclaim_uncontrolled);
     return true;
 }
 

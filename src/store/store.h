@@ -61,6 +61,7 @@ struct store_options {
     int64_t gang_room_ms; /* struct gang_keeper's */
     bool gangs_unhurried; /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
+    bool reclaim_uncontrolled; /* also from pods that no controller creates again */
     int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;

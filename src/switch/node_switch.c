@@ -6,11 +6,11 @@
 #include "dialect/node_marks.h"
 #include "kube/clock.h"
 #include "maintain/evict/eviction.h"
+#include "policy/victims/may_end.h"
 #include "store/cluster.h"
 #include "switch/drain_budget.h"
 #include "switch/layout_target.h"
 #include "switch/slot_drain.h"
-#include "wire/controller.h"
 
 #include <string.h>
 
@@ -95,14 +95,9 @@ static enum outcome read_pods(struct looking *looking, GError **error)
     return OUTCOME_OK;
 }
 
-/* It would come back to the node, or only kubelet ends it. */
-static bool stays(const struct looking *looking, const struct pod_view *pod)
+static bool stays(const struct pod_view *pod)
 {
-    struct controller controller;
-
-    return string_pairs_get(&pod->annotations, EVICTION_MIRROR) ||
-           (controller_decode(looking->arena, pod->object, &controller) &&
-            g_strcmp0(controller.kind, "DaemonSet") == 0);
+    return may_end_not(ENDER_SWITCH, false, pod_view_ties(pod));
 }
 
 /* --- who has to go for fewer slots ---------------------------------------------------------------- */
@@ -153,7 +148,7 @@ static GHashTable *find_leaving(const struct looking *looking, const struct ledg
         const struct pod_view *pod = &looking->pods[i];
         const struct allocation *held = ledger_get(ledger, pod->uid);
         n_unknown += !held || held->node != node;
-        if (stays(looking, pod))
+        if (stays(pod))
             g_hash_table_add(staying, (gpointer)pod->uid);
     }
     GHashTable *leaving =
@@ -357,7 +352,7 @@ static guint evict_all(const struct looking *looking, struct node_look *look)
         const struct evictee evictee = {
             .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
         g_autoptr(GError) failure = NULL;
-        if (pod->terminating || stays(looking, pod) || !may_end(looking, &evictee))
+        if (pod->terminating || stays(pod) || !may_end(looking, &evictee))
             continue;
         if (!serves(looking->with) || !book(looking, &evictee, look) || !serves(looking->with))
             break;

@@ -153,8 +153,10 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     pod.view.truncated = n > POD_CONTAINERS_MAX || pod.view.unread;
     pod.view.containers = views;
     pod.view.object = object;
-    if (pod.owners && controller_find(arena, pod.owners, &controller))
+    if (pod.owners && controller_find(arena, pod.owners, &controller)) {
         pod.view.controller = controller.uid;
+        pod.view.controller_kind = controller.kind;
+    }
     pod.view.particular = pod.pod_level || pod.keeps_away;
     pod.view.binds_late = binds_late(&pod);
     pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
@@ -378,12 +380,12 @@ static void write_tree(struct json_writer *writer, const cJSON *tree)
         json_null(writer);
 }
 
-static void write_owner(struct json_writer *writer, const char *controller)
+static void write_owner(struct json_writer *writer, const struct pod_view *pod)
 {
     json_begin_array(writer);
     json_begin_object(writer);
-    json_key_string(writer, "kind", "controller"); /* which one, no view says */
-    json_key_string(writer, "uid", controller);
+    json_key_string(writer, "kind", pod->controller_kind ? pod->controller_kind : "controller");
+    json_key_string(writer, "uid", pod->controller);
     json_key_bool(writer, "controller", true);
     json_end_object(writer);
     json_end_array(writer);
@@ -421,7 +423,7 @@ static void write_list(struct json_writer *writer, const struct json_field *fiel
     else if (field->offset == offsetof(struct pod_object, tolerations))
         write_tree(writer, object->tolerations);
     else if (field->offset == offsetof(struct pod_object, owners))
-        write_owner(writer, object->view.controller);
+        write_owner(writer, &object->view);
     else if (field->offset == offsetof(struct pod_object, claims))
         write_claim(writer);
     else

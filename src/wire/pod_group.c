@@ -2,7 +2,6 @@
 #include "wire/pod_group.h"
 
 #include "core/fail.h"
-#include "dialect/classes/group_name.h"
 
 #include <string.h>
 
@@ -49,7 +48,7 @@ static int64_t read_duration(const char *text)
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod)
 {
-    struct pod_group_claim claim = {.name = group_name(pod),
+    struct pod_group_claim claim = {.name = pod_view_group(pod),
                                     .timeout_ms = POD_GROUP_TIMEOUT_MS,
                                     .bound_with = get(&pod->annotations, POD_GROUP_BOUND),
                                     .came_with = read_min(get(&pod->annotations, POD_GROUP_MIN))};

@@ -46,7 +46,7 @@ LINES_MAX = 0.15
 # Only dialects know dialects' keys. Others name what people write in options' help texts.
 KEYS_FOLDER = "src/dialect/"
 # Groups, opt-outs and quotas are of no dialect, though Koordinator names some. Who comes from another scheduler knows its words.
-KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/wire/opt_out.", "src/wire/resource_quota.",
+KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/core/object.", "src/wire/resource_quota.",
                   "src/migrate/peers.")
 NO_DIALECTS = {"gpuledger.io", "kubernetes.io", "scheduling.x-k8s.io"}  # whose keys are everybody's
 

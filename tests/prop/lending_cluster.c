@@ -432,7 +432,7 @@ void lending_take_over(void)
         .store = lending.store,
         .cluster = &cluster,
         .evict = evict,
-        .options = {.delay_ms = 3000, .at_once = 50, .per_minute = 1000, .uncontrolled = true},
+        .options = {.delay_ms = 3000, .at_once = 50, .per_minute = 1000},
     });
 }
 
@@ -456,6 +456,7 @@ void lending_begin(int spaces, int nodes, int cards)
                                                       .elastic_quotas = true,
                                                       .tree_namespaces = "admin",
                                                       .reclaim = true,
+                                                      .reclaim_uncontrolled = true,
                                                       .gangs = lending.group_min != NULL,
                                                       .hold_ms = lending.hold_ms,
                                                       .n_places = lending.hold_ms > 0 ? 4 : 0,

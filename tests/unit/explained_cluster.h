@@ -40,6 +40,9 @@ struct said_pod {
     bool unmatched; /* its device plugin has not served it yet */
 };
 
+#define DAEMON_SET                                                                                 \
+    "'ownerReferences':[{'kind':'DaemonSet','name':'d','uid':'d','controller':true}],"
+
 static inline char *json_of(const char *text)
 {
     return g_strdelimit(g_strdup(text), "'", '"');

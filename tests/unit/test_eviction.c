@@ -149,11 +149,17 @@ END_TEST
 
 static const struct {
     struct api_pod pod;
-    bool mirror, placed, ended, ready, ends;
+    bool placed, ended, ready, ends;
+    unsigned ties; /* beside POD_TIE_BARE */
 } pods[] = {
     {{.name = "web"}, .ended = false},
     {{.name = "web", .node = "n1"}, .placed = true},
-    {{.name = "web", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"}, .mirror = true},
+    {{.name = "web", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"},
+     .ties = POD_TIE_MIRROR},
+    {{.name = "web", .annotations = "{\"gang.scheduling.koordinator.sh/name\":\"g\"}"},
+     .ties = POD_TIE_GROUP},
+    {{.name = "web", .annotations = "{\"karpenter.sh/do-not-disrupt\":\"true\"}"},
+     .ties = POD_TIE_OPT_OUT},
     {{.name = "web", .phase = "Succeeded"}, .ended = true},
     {{.name = "web", .phase = "Failed"}, .ended = true},
     {{.name = "web", .phase = "Pending"}, .ended = false},
@@ -171,7 +177,7 @@ START_TEST(a_pod_is_read_as_it_is)
     ck_assert_str_eq(read.name, "web");
     ck_assert_str_eq(read.uid, "uid-web");
     ck_assert_ptr_null(read.owner);
-    ck_assert_int_eq(read.mirror, pods[_i].mirror);
+    ck_assert_uint_eq(read.ties, pods[_i].ties | POD_TIE_BARE);
     ck_assert_int_eq(read.placed, pods[_i].placed);
     ck_assert_int_eq(read.ended, pods[_i].ended);
     ck_assert_int_eq(read.ready, pods[_i].ready);

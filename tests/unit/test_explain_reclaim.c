@@ -23,8 +23,11 @@
 
 static void begin_reclaim(void)
 {
-    begin_with((struct store_options){
-        .elastic_quotas = true, .reclaim = true, .reclaim_delay_ms = 30000, .gangs = true});
+    begin_with((struct store_options){.elastic_quotas = true,
+                                      .reclaim = true,
+                                      .reclaim_uncontrolled = true,
+                                      .reclaim_delay_ms = 30000,
+                                      .gangs = true});
 }
 
 struct row {
@@ -44,6 +47,16 @@ static const struct row rows[] = {
      .pod = {"p", "b", .mem = "10"},
      .answer = RECLAIM_FOUND,
      .ends = "a/a0 on n"},
+    /* A mirror and a pod of a DaemonSet give nothing back. */
+    {{{"n"}},
+     {QUOTA("a", MIN_OF("0")), QUOTA("b", MIN_OF("1"))},
+     .holders = {{"a0", "a", .node = "n", .card = "0", .mem = "5", .meta = DAEMON_SET},
+                 {"a1", "a", .node = "n", .card = "0", .mem = "5",
+                  .annotations = "'kubernetes.io/config.mirror':'x'"},
+                 ON("a", "a2", "1")},
+     .pod = {"p", "b", .mem = "5"},
+     .answer = RECLAIM_FOUND,
+     .ends = "a/a2 on n"},
     /* The least important of them, and no more than needed. */
     {{{"n"}},
      {QUOTA("a", MIN_OF("0")), QUOTA("b", MIN_OF("2"))},

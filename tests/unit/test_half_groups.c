@@ -310,8 +310,9 @@ static const struct {
      201,
      NULL,
      3},
-    {{.name = "g-1", .owner = "d1", .kind = "DaemonSet"}, 200, 201, 201, NULL, 3},
     {{.name = "g-1", .owner = "j1", .kind = "Job"}, 200, 201, 201, NULL, 3},
+    /* It would come back to the node. */
+    {{.name = "g-1", .owner = "d1", .kind = "DaemonSet"}, 200, 201, 201, NULL, 0},
     /* Only kubelet ends it. */
     {{.name = "g-1", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"},
      200,

@@ -211,8 +211,8 @@ static void setup(void)
     tell();
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(known, (enum feed)feed);
-    options = (struct reclaimer_options){
-        .delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = false};
+    options =
+        (struct reclaimer_options){.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10};
 }
 
 static void teardown(void)
@@ -295,7 +295,8 @@ START_TEST(who_may_not_end_is_never_evicted)
 {
     for (int i = 0; i < LENDERS; i++)
         lenders[i] = candidates[_i].lender;
-    options.uncontrolled = candidates[_i].uncontrolled;
+    ((struct store_options *)store_options(known))->reclaim_uncontrolled =
+        candidates[_i].uncontrolled;
     pass(20);
     ck_assert_msg(n_evicted == candidates[_i].n_evicted, "%u: %s", n_evicted, asked->str);
     ck_assert_int_eq(claims != NULL, candidates[_i].n_evicted > 0);

@@ -146,10 +146,7 @@ static struct reclaimer *new_reclaimer(struct store *store)
         .store = store,
         .cluster = &cluster,
         .evict = evict,
-        .options = {.delay_ms = 3 * SECOND_MS,
-                    .at_once = at_once,
-                    .per_minute = per_minute,
-                    .uncontrolled = true},
+        .options = {.delay_ms = 3 * SECOND_MS, .at_once = at_once, .per_minute = per_minute},
     });
 }
 
@@ -159,6 +156,7 @@ static void begin(struct replica *replica)
                                                        .patience_ms = 60000,
                                                        .elastic_quotas = true,
                                                        .reclaim = true,
+                                                       .reclaim_uncontrolled = true,
                                                        .hold_ms = hold_ms,
                                                        .silent = true});
     store_set_moment(replica->store, &moment);
@@ -462,8 +460,7 @@ START_TEST(the_servers_429_is_a_budget)
         .store = first.store,
         .cluster = &cluster,
         .evict = evict_by_api,
-        .options =
-            {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = true},
+        .options = {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10},
     });
     for (int i = 0; i < 10 && n_claims() == 0; i++)
         pass(&first, 1);

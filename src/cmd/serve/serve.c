@@ -378,8 +378,7 @@ static bool start_reclaimer(struct serve *serve, GError **error)
         .data = serve->evicting,
         .options = {.delay_ms = config->reclaim_delay_ms,
                     .at_once = config->reclaim_at_once,
-                    .per_minute = config->reclaim_per_minute,
-                    .uncontrolled = config->reclaim_uncontrolled},
+                    .per_minute = config->reclaim_per_minute},
     });
     return reclaimer_start(serve->reclaimer, error);
 }

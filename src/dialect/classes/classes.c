@@ -2,7 +2,6 @@
 #include "dialect/classes/class_rows.h"
 
 #include "core/fail.h"
-#include "dialect/classes/group_name.h"
 #include "dialect/conditions.h"
 #include "dialect/warning.h"
 
@@ -194,7 +193,7 @@ bool classes_apply(const struct classes *classes, const struct pod_view *view,
         request->terms = terms_new();
     struct terms *terms = request->terms;
     terms->work_class = work_class_ref(chosen);
-    terms->groupless = chosen->group && !group_name(view);
+    terms->groupless = chosen->group && !pod_view_group(view);
     terms->replica_of = classes_replica_of(chosen, view);
     terms->oversubscribes = classes_oversubscribe(chosen, view);
     terms->isolation_min = MAX(terms->isolation_min, (enum isolation)chosen->isolation);

@@ -3,6 +3,7 @@
 #include "explain/reclaim/reclaim_path.h"
 
 #include "policy/reclaim.h"
+#include "policy/victims/may_end.h"
 #include "queue/reservation.h"
 
 #include <string.h>
@@ -137,6 +138,13 @@ static struct borrower *find_borrower(struct looking *looking, const struct allo
     return at > (int)looking->from ? borrower_of(looking, account) : NULL;
 }
 
+static bool is_tied(const struct reclaim_ground *ground, const struct allocation *allocation)
+{
+    return allocation->facts &&
+           may_end_not(ENDER_RECLAIM, store_options(ground->copy)->reclaim_uncontrolled,
+                       allocation->facts->ties);
+}
+
 static bool read_giver(struct looking *looking, struct allocation *allocation,
                        struct giver *ret_giver)
 {
@@ -144,7 +152,8 @@ static bool read_giver(struct looking *looking, struct allocation *allocation,
     struct borrower *borrower;
 
     if ((allocation->state != ALLOCATION_CONFIRMED && allocation->state != ALLOCATION_BOUND) ||
-        allocation->terminating || (ground->stays && ground->stays(allocation, ground->data)) ||
+        allocation->terminating || is_tied(ground, allocation) ||
+        (ground->stays && ground->stays(allocation, ground->data)) ||
         !(borrower = find_borrower(looking, allocation)))
         return false;
     *ret_giver = (struct giver){.allocation = allocation, .borrower = borrower};

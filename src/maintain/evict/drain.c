@@ -4,6 +4,7 @@
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "maintain/evict/eviction.h"
+#include "policy/victims/may_end.h"
 
 #define LOOK_US (500 * G_TIME_SPAN_MILLISECOND)
 
@@ -50,18 +51,6 @@ static bool pause_for(struct step *step)
            (!query->go_on || query->go_on(query->data, &step->stopped));
 }
 
-/* NULL: it may be evicted. */
-static const char *why_stays(const struct evictee *evictee, bool force)
-{
-    if (evictee->mirror)
-        return "it is kubelet's own: remove its file from the node";
-    if (g_strcmp0(evictee->owner_kind, "DaemonSet") == 0)
-        return "its DaemonSet would make it again on this node";
-    if (!evictee->owner && !force)
-        return "nobody makes it again; --force ends it";
-    return NULL;
-}
-
 static bool fail_pod(struct drain_pod *pod, GError **error, GError *take_failure)
 {
     pod->state = DRAIN_FAILED;
@@ -97,7 +86,8 @@ static bool read_pod(struct step *step, bool *ret_goes, GError **error)
     }
     if (outcome != OUTCOME_OK)
         return fail_pod(pod, error, failure);
-    pod->why = g_strdup(why_stays(&step->evictee, step->query->force));
+    pod->why =
+        g_strdup(may_end_text(may_end_not(ENDER_DRAIN, step->query->force, step->evictee.ties)));
     *ret_goes = !pod->why;
     return true;
 }

@@ -26,7 +26,7 @@ void evictee_clear(struct evictee *evictee)
 
 struct pod {
     const char *ns, *name, *uid, *deleted, *node, *phase;
-    struct string_pairs annotations;
+    struct pod_view view; /* what ties it */
     const cJSON *conditions;
 };
 static const struct json_field pod_fields[] = {
@@ -36,7 +36,9 @@ static const struct json_field pod_fields[] = {
     JSON_FIELD_STRING(struct pod, deleted, "metadata.deletionTimestamp", 0),
     JSON_FIELD_STRING(struct pod, node, "spec.nodeName", 0),
     JSON_FIELD_STRING(struct pod, phase, "status.phase", 0),
-    JSON_FIELD_PAIRS(struct pod, annotations, "metadata.annotations", 0),
+    JSON_FIELD_PAIRS(struct pod, view.annotations, "metadata.annotations", 0),
+    JSON_FIELD_PAIRS(struct pod, view.labels, "metadata.labels", 0),
+    JSON_FIELD_STRING(struct pod, view.scheduling_group, "spec.schedulingGroup.podGroupName", 0),
     JSON_FIELD_ARRAY(struct pod, conditions, "status.conditions", 0),
     JSON_FIELD_END,
 };
@@ -44,19 +46,21 @@ static const struct json_field pod_fields[] = {
 static bool decode(struct json_arena *arena, const cJSON *object, struct evictee *ret_evictee,
                    GError **error)
 {
-    struct controller controller;
+    struct controller controller = {0};
     struct pod pod = {0};
 
     if (!json_decode(arena, object, pod_fields, &pod, error))
         return false;
     const bool owned = controller_decode(arena, object, &controller);
+    pod.view.controller = controller.uid;
+    pod.view.controller_kind = controller.kind;
     *ret_evictee = (struct evictee){
         .ns = g_strdup(pod.ns),
         .name = g_strdup(pod.name),
         .uid = g_strdup(pod.uid),
         .owner = owned ? g_strdup(controller.uid) : NULL,
         .owner_kind = owned ? g_strdup(controller.kind) : NULL,
-        .mirror = string_pairs_get(&pod.annotations, EVICTION_MIRROR) != NULL,
+        .ties = pod_view_ties(&pod.view),
         .placed = pod.node && *pod.node,
         .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
         .ready = !pod.deleted && condition_is_true(arena, pod.conditions, "Ready"),

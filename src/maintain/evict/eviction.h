@@ -6,15 +6,13 @@
  */
 #include "kube/api_client.h"
 
-#define EVICTION_MIRROR "kubernetes.io/config.mirror" /* annotation of a pod of kubelet's own */
-
 /* A pod as the API server has it now, as far as it matters here. */
 struct evictee {
     char *ns, *name;
     char *uid;
     char *owner;      /* UID of its controller; NULL: nobody makes it again */
     char *owner_kind; /* likewise: "ReplicaSet" */
-    bool mirror;      /* of a file of its node: only kubelet ends it */
+    unsigned ties;    /* pod_view_ties */
     bool placed;      /* it has a node */
     bool ended, ready;
     bool ends; /* somebody has deleted it, and it is still there */

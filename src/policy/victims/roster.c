@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/victims/roster.h"
 
+#include "policy/victims/may_end.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +113,7 @@ static struct seat make_seat(struct allocation *allocation, guint place)
         .uid_hash = g_str_hash(allocation->uid),
         .terminating = allocation->terminating,
         .confirmed = allocation->state == ALLOCATION_CONFIRMED,
-        .mirror = allocation->facts && allocation->facts->mirror,
+        .stays = allocation->facts && may_end_not(ENDER_PREEMPTION, false, allocation->facts->ties),
     };
 }
 

@@ -19,7 +19,7 @@ struct seat {
         card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
     int8_t order; /* enum victim_order of its class */
     bool terminating : 1, confirmed : 1;
-    bool mirror : 1; /* its end frees nothing (gpuledger/object.h) */
+    bool stays : 1; /* no preemption ends it (may_end.h) */
 };
 
 /* Pods that hold the same of the same card and of the node, ask for the same and are of one class. Not

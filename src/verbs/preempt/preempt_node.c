@@ -129,7 +129,7 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
         const struct allocation *allocation = seat->allocation;
         const bool named = note_named(inquiry, seat);
         const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
-        if (seat->mirror) /* what it holds, kubelet goes on with; also where it is named */
+        if (seat->stays) /* what it holds, kubelet goes on with; also where it is named */
             continue;
         if (!named && !(lesser && may_end(inquiry, seat)))
             continue;
