@@ -23,7 +23,7 @@ struct client_request {
     const char *path;
     const char *accept;
     bool post; /* POST instead: `body`, or nothing */
-    const char *body;
+    const char *body; /* YAML, which JSON is, too */
     size_t length;
 };
 bool client_get(struct client *client, const struct client_request *request, GString *ret_body,

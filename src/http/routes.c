@@ -2,6 +2,7 @@
 #include "http/routes.h"
 
 #include "http/bearer.h"
+#include "http/doors.h"
 #include "http/etag.h"
 #include "http/outgoing.h"
 
@@ -180,6 +181,10 @@ void routes_handle(void *data, struct http_request *request, struct http_respons
     size_t n_parts = 0;
     bool short_enough = path_split(path, parts, &n_parts);
 
+    /* A page of another site has no token. */
+    if (!door_passes(request, routes->bearer ? NULL : routes->hosts,
+                     routes->no_browser ? DOOR_NO_ORIGIN : 0, response))
+        return;
     for (const struct route *route = routes->rows; short_enough && route->method; route++) {
         if (!pattern_matches(route->pattern, parts, n_parts, request))
             continue;
@@ -188,7 +193,8 @@ void routes_handle(void *data, struct http_request *request, struct http_respons
                 refuse_caller(request, response);
                 return;
             }
-            run_route(routes, route, request, response);
+            if (door_takes_body(request, route->flags & ROUTE_MANIFEST ? DOOR_YAML : 0, response))
+                run_route(routes, route, request, response);
             return;
         }
         allow_append(allow, route->method);

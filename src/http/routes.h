@@ -17,12 +17,13 @@
 struct bearer;
 
 enum route_flag {
-    ROUTE_OPEN = 1 << 0, /* needs no token */
+    ROUTE_OPEN = 1 << 0,   /* needs no token */
     ROUTE_TAGGED = 1 << 1, /* its answers have an ETag, and are 304 for who has them */
     /* The handler may take long, or make much of little, see http/outgoing.h: */
     ROUTE_VIEW = 1 << 2,     /* a large one waits for its turn */
     ROUTE_QUESTION = 1 << 3, /* always waits for its turn */
     ROUTE_WAITS = 1 << 4,    /* for something outside; request->crowded where too many do */
+    ROUTE_MANIFEST = 1 << 5, /* what is sent may be YAML */
 };
 
 struct route {
@@ -41,12 +42,14 @@ struct routes {
     void *context;            /* what the rows' handlers expect, see below */
     struct bearer *bearer;    /* whose token callers must show, or NULL */
     unsigned waits_max;       /* requests of ROUTE_WAITS at a time; 0: as many as like */
+    bool no_browser;          /* none calls here (http/doors.h) */
+    const char *hosts;        /* without a token, names that callers may use; NULL: any */
     gint waits;               /* atomic; of them, how many there are */
     gint sizes[ROUTES_MAX];   /* atomic; of each row's last answer, to tell a large view from a small */
 };
 
-/* A server_handler: 404, 405 with Allow, or the handler of the row that matches. Without the token
- * it is 401 for all but open routes, whether they exist or not. */
+/* A server_handler: 404, 405 with Allow, 415, or the handler of the row that matches. Without the token
+ * it is 401 for all but open routes, whether they exist or not, and 403 for what may be a web page's. */
 void routes_handle(void *data, struct http_request *request, struct http_response *response);
 
 /* A part of the path by its name in the pattern, which must be one of them. */

@@ -73,6 +73,7 @@ struct config {
     char *tls_client_ca;
     char *tls_client_names;
     bool ops_tls;
+    char *ops_hosts;
     char *ops_token_file;
 
     int64_t policy;      /* choices_policy_of */

@@ -51,3 +51,7 @@
              "TOKEN'), except for /healthz, /livez and /readyz, which without it name no reasons. It "
              "is read again when it changes; without the file, or a token in it, nobody is let "
              "in."},
+    {"ops-hosts", LIST(ops_hosts, "NAME,...", "", item_list_names), IN(LISTENERS, COMMAND_SERVE),
+     .help = "Without --ops-token-file, --ops-listen answers requests that name it by address, as "
+             "localhost, or by one of these names. Any other name in Host may be that of a web page "
+             "that has a browser read views."},

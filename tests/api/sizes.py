@@ -41,7 +41,7 @@ def stall(walk, operations, listener):
     with contextlib.ExitStack() as stack:
         for operation in [*operations, *itertools.islice(itertools.cycle(operations), 3)]:
             one = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
-            one.sendall(f"POST {operation.path} HTTP/1.1\r\nHost: x\r\n"
+            one.sendall(f"POST {operation.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                         f"Content-Length: {length}\r\n\r\n".encode())
             one.sendall(rest)
             await_read(one)

@@ -27,8 +27,9 @@ OTHERS = {f"docs/{name}.md" for name in ("dialects", "packing", "reliability", "
 OWN = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} | {
     name for name in files() if re.match(r"docs/(design/)?[\w-]+\.md$", name)} - OTHERS
 
-# Paths of machines, which are not of this tree, what a build makes, and keys that look like paths.
-ELSEWHERE = ("/etc/kubernetes", "/usr/share/", "/var/lib/dpkg/", "/dev/", "~/", "build/", "${", "volcano.sh/")
+# Paths of machines, which are not of this tree, what a build makes, keys and types that look like paths.
+ELSEWHERE = ("/etc/kubernetes", "/usr/share/", "/var/lib/dpkg/", "/dev/", "~/", "build/", "${", "volcano.sh/",
+             "application/")
 
 # Texts that are examples of themselves.
 MADE = {"area: imperative summary", "Problem:"}

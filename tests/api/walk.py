@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import json
 
-from program import PATIENCE
+from program import JSON, PATIENCE
 
 
 class Answer(collections.namedtuple("Answer", "status headers body")):
@@ -22,7 +22,7 @@ class Answer(collections.namedtuple("Answer", "status headers body")):
 def send(base, method, path, body=None, headers=None):
     connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=PATIENCE)
     with contextlib.closing(connection):
-        connection.request(method, path, body, headers or {})
+        connection.request(method, path, body, {**(JSON if method == "POST" else {}), **(headers or {})})
         reply = connection.getresponse()
         return Answer(reply.status, reply.headers, reply.read())
 
@@ -33,6 +33,7 @@ def announce(base, path, length):
     with contextlib.closing(connection):
         connection.putrequest("POST", path)
         connection.putheader("Content-Length", str(length))
+        connection.putheader("Content-Type", "application/json")
         connection.endheaders()
         reply = connection.getresponse()
         return Answer(reply.status, reply.headers, reply.read())

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("GPULEDGER", str(ROOT / "build" / "gpuledger"))
 SNAPSHOT = ROOT / "examples" / "snapshot.json"
 PATIENCE = 20  # seconds for anything that should happen at once
+JSON = {"Content-Type": "application/json"}
 
 
 def environment(**extra):
@@ -144,7 +145,7 @@ class Server:
 def call(method, url, body=None):
     """Status and text, whatever the status."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data=data, method=method)
+    request = urllib.request.Request(url, data=data, method=method, headers=JSON)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             return reply.status, reply.read().decode()

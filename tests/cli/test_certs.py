@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 import yaml
-from program import PROGRAM, ROOT, Server, environment, listing, node, pod, run
+from program import JSON, PROGRAM, ROOT, Server, environment, listing, node, pod, run
 
 NAMES = ["ca.crt", "ca.key", "gpuledger.crt", "gpuledger.key", "kube-scheduler.crt",
          "kube-scheduler.key", "token"]
@@ -246,7 +246,7 @@ class Installed(Case):
         spec = next(documents)["spec"]["template"]["spec"]
         (container,) = spec["containers"]
         volumes = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"]}
-        arguments = container["args"][1:]
+        arguments = [one for one in container["args"][1:] if "listen=" not in one]
         for mount in container["volumeMounts"]:
             place = self.directory / mount["name"]
             place.mkdir()
@@ -285,7 +285,7 @@ class Installed(Case):
         else:
             connection = http.client.HTTPConnection(host, int(port), timeout=20)
         try:
-            connection.request("POST", "/gpushare-scheduler/bind", body)
+            connection.request("POST", "/gpushare-scheduler/bind", body, JSON)
             reply = connection.getresponse()
             return reply.status, reply.read().decode()
         finally:

@@ -18,7 +18,7 @@ import unittest
 import warnings
 
 from pki import Authority
-from program import PATIENCE, SNAPSHOT, Server, call, listing, node, pod, run
+from program import JSON, PATIENCE, SNAPSHOT, Server, call, listing, node, pod, run
 from test_serve import crowded
 
 FILTER = "/gpushare-scheduler/filter"
@@ -85,7 +85,7 @@ class Case(unittest.TestCase):
 
 
 def ask(connection, method="GET", path="/version", body=None):
-    connection.request(method, path, json.dumps(body) if body is not None else None)
+    connection.request(method, path, json.dumps(body) if body is not None else None, JSON)
     reply = connection.getresponse()
     return reply.status, reply.read().decode()
 

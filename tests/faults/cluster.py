@@ -156,7 +156,8 @@ class Program:
         text = b"" if body is None else json.dumps(body).encode()
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.ports[listener])
-            writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                         "Content-Type: application/json\r\n"
                          f"Content-Length: {len(text)}\r\n\r\n".encode() + text)
             answer = await asyncio.wait_for(reader.read(), PATIENCE)
             writer.close()
@@ -167,7 +168,7 @@ class Program:
 
     async def text(self, listener, path):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.ports[listener])
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = await asyncio.wait_for(reader.read(), PATIENCE)
         writer.close()
         return answer.decode()

@@ -53,10 +53,14 @@ static const char *find(const char *name, bool query)
     return NULL;
 }
 
+/* What is sent is JSON unless the input says otherwise. */
 const char *MHD_lookup_connection_value(struct MHD_Connection *connection, enum MHD_ValueKind kind,
                                         const char *key)
 {
-    return find(key, false);
+    const char *value = find(key, false);
+
+    return value || g_ascii_strcasecmp(key, MHD_HTTP_HEADER_CONTENT_TYPE) != 0 ? value
+                                                                               : "application/json";
 }
 
 enum MHD_Result MHD_lookup_connection_value_n(struct MHD_Connection *connection,

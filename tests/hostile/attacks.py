@@ -24,8 +24,8 @@ SECONDS_MAX = 300
 CONNECTIONS_MAX = 10000  # in all
 RESET = struct.pack("ii", 1, 0)  # struct linger: on, no time
 IP_BIND_ADDRESS_NO_PORT = 24  # the port is chosen by connect, which may share it
-FILTER = b"POST /gpushare-scheduler/filter HTTP/1.1\r\nHost: x\r\n"
-VERSION = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+FILTER = b"POST /gpushare-scheduler/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+VERSION = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
 MIB = 1 << 20
 
 # What an attack needs to know of the server, how many times it happened, and its connections.
@@ -154,7 +154,7 @@ async def unread_answers(reader, writer):
     writer.transport.pause_reading()
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     for _ in range(3000):
-        writer.write(b"GET /gpushare-scheduler/inspect HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /gpushare-scheduler/inspect HTTP/1.1\r\nHost: localhost\r\n\r\n")
     count()
     await asyncio.sleep(10)
 
@@ -163,7 +163,7 @@ async def unread(reader, writer, path):
     """One view of the whole cluster, not read, and another at once when that is over."""
     writer.transport.pause_reading()
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     count()
     await asyncio.sleep(3)
 
@@ -198,8 +198,8 @@ async def waiting_binds(reader, writer):
     global pods
     pods += 1
     body = b'{"PodName":"w%d","PodNamespace":"test","PodUID":"uid-w%d","Node":"n"}' % (pods, pods)
-    writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-                 % len(body) + body)
+    writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 b"Content-Length: %d\r\n\r\n" % len(body) + body)
     count()
     await reader.readuntil(b"\r\n\r\n")
     await asyncio.sleep(0.1)
@@ -288,9 +288,9 @@ async def pipelined(reader, writer):
 
 async def calls(reader, writer):
     body = b'{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"node-0"}'
-    bind = (b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-            % len(body)) + body
-    inspect = b"GET /gpushare-scheduler/inspect HTTP/1.1\r\nHost: x\r\n\r\n"
+    bind = (b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body)) + body
+    inspect = b"GET /gpushare-scheduler/inspect HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for _ in range(50):
         writer.write(random.choice((bind, inspect, FILTER + b"Content-Length: 2\r\n\r\n{}")))
         head = await reader.readuntil(b"\r\n\r\n")
@@ -306,7 +306,7 @@ async def strangers(reader, writer):
         pods += 1
         body = (b'{"PodName":"x%d","PodNamespace":"ns%d","PodUID":"uid-x%d","Node":"node-0"}'
                 % (pods, pods % 97, pods))
-        writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\n"
+        writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                      b"Content-Length: %d\r\n\r\n" % len(body) + body)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])

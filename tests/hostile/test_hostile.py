@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "cli"))
 # pylint: disable=wrong-import-position
 from attacks import RESET  # noqa: E402
 from pki import Authority  # noqa: E402
-from program import Server, call, listing, node, pod  # noqa: E402
+from program import JSON, Server, call, listing, node, pod  # noqa: E402
 
 SECONDS = float(os.environ.get("GPULEDGER_ATTACK_SECONDS", "1"))  # of calls during each attack
 PATIENCE = 60
@@ -91,7 +91,7 @@ class Connection:
             self.close()
             self.open()
         try:
-            self.http.request(method, path, None if body is None else json.dumps(body))
+            self.http.request(method, path, None if body is None else json.dumps(body), JSON)
             reply = self.http.getresponse()
             return reply.status, reply.read()
         except BaseException:

@@ -130,7 +130,8 @@ class Scraped(unittest.TestCase):
 
     def post(self, verb, body):
         address = self.server.scheduler.replace("http://", "https://")
-        request = urllib.request.Request(f"{address}/gpushare-scheduler/{verb}", json.dumps(body).encode())
+        request = urllib.request.Request(f"{address}/gpushare-scheduler/{verb}", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=30, context=self.trust):
             pass
 

@@ -123,14 +123,15 @@ struct http_call {
     const char *headers; /* with their line ends, or NULL */
     const char *body;    /* or NULL */
     size_t length;
+    const char *host; /* NULL: "test" */
 };
 
 /* Sends a request and waits for its reply, on a connection that stays open. */
 static inline void http_call(int fd, const struct http_call *call, struct http_reply *ret_reply)
 {
-    g_autofree char *head =
-        g_strdup_printf("%s %s HTTP/1.1\r\nHost: test\r\n%sContent-Length: %zu\r\n\r\n",
-                        call->method, call->path, call->headers ? call->headers : "", call->length);
+    g_autofree char *head = g_strdup_printf(
+        "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %zu\r\n\r\n", call->method, call->path,
+        call->host ? call->host : "test", call->headers ? call->headers : "", call->length);
 
     http_send_text(fd, head);
     http_send(fd, call->body, call->length);

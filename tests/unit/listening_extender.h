@@ -134,6 +134,9 @@ static const struct replica_hooks fake_replica = {NULL, fake_is_elected, fake_is
 
 enum listener { SCHEDULER, OPERATIONS, LISTENERS_N };
 
+#define HOSTS "gpus.example,test"
+#define AS_JSON "Content-Type: application/json\r\n"
+
 static struct extender extender;
 static struct operations operations;
 static struct routes routes[LISTENERS_N];
@@ -172,7 +175,8 @@ static inline void world_begin_empty(void)
     operations.auditor = auditor_start(&extender, &(struct auditor_options){0}, NULL);
     for (int i = 0; i < LISTENERS_N; i++) {
         routes[i] =
-            (struct routes){tables[i], i == SCHEDULER ? (void *)&extender : (void *)&operations};
+            (struct routes){tables[i], i == SCHEDULER ? (void *)&extender : (void *)&operations,
+                            .no_browser = i == SCHEDULER, .hosts = i == SCHEDULER ? NULL : HOSTS};
         const struct server_options options = {
             .name = i == SCHEDULER ? "scheduler" : "operations",
             .host = "127.0.0.1",
@@ -207,9 +211,12 @@ static inline void world_end(void)
     store_free(extender.store);
 }
 
+/* A POST without headers is one of JSON. */
 static inline void call(enum listener listener, const char *method, const char *path, const char *headers,
                         const char *body, struct http_reply *ret_reply)
 {
+    if (!headers && strcmp(method, "POST") == 0)
+        headers = AS_JSON;
     http_call(connections[listener],
               &(struct http_call){method, path, headers, body, body ? strlen(body) : 0}, ret_reply);
 }

@@ -165,6 +165,91 @@ START_TEST(answers)
 }
 END_TEST
 
+/* --- doors ---------------------------------------------------------------------------------- */
+
+#define FORM "Content-Type: application/x-www-form-urlencoded\r\n"
+#define YAML "Content-Type: application/yaml\r\n"
+#define ORIGIN "Origin: http://evil.example\r\n"
+#define BIND_CALL "{\"PodName\":\"b\",\"PodNamespace\":\"ml\",\"PodUID\":\"uid-2\",\"Node\":\"n1\"}"
+
+static const struct door_case {
+    enum listener listener;
+    const char *method, *path;
+    const char *host; /* NULL: a known one */
+    const char *headers, *body;
+    int status;
+} door_cases[] = {
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, AS_JSON, BIND_CALL, 200},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL,
+     "content-type: Application/JSON; charset=utf-8\r\n", BIND_CALL, 200},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "Content-Type: application/json ;x=y\r\n",
+     BIND_CALL, 200},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, FORM, BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "Content-Type: text/plain\r\n", BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "Content-Type: text/plain;application/json\r\n",
+     BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "Content-Type: application/jsonx\r\n", BIND_CALL,
+     415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "Content-Type:\r\n", BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, "", BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, YAML, BIND_CALL, 415},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, AS_JSON ORIGIN, BIND_CALL, 403},
+    {SCHEDULER, "POST", "/scheduler/bind", NULL, AS_JSON "Origin: null\r\n", BIND_CALL, 403},
+    {SCHEDULER, "GET", "/gpushare-scheduler/inspect", NULL, ORIGIN, NULL, 403},
+    {SCHEDULER, "GET", "/nowhere", NULL, ORIGIN, NULL, 403},
+    {SCHEDULER, "OPTIONS", "/scheduler/bind", NULL, ORIGIN, NULL, 403},
+    {SCHEDULER, "GET", "/version", "any.example", NULL, NULL, 200},
+    {OPERATIONS, "POST", "/api/v1/audit", NULL, FORM, NULL, 415},
+    {OPERATIONS, "POST", "/api/v1/audit", NULL, "", NULL, 415},
+    {OPERATIONS, "POST", "/api/v1/audit", NULL, YAML, NULL, 415},
+    {OPERATIONS, "POST", "/api/v1/audit", NULL, AS_JSON ORIGIN, NULL, 202},
+    {OPERATIONS, "POST", "/api/v1/nodes/n1/resume", NULL, FORM, NULL, 415},
+    {OPERATIONS, "POST", "/api/v1/snapshot/pods", NULL, FORM, "{}", 415},
+    {OPERATIONS, "POST", "/api/v1/explain", NULL, YAML,
+     "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n", 200},
+    {OPERATIONS, "POST", "/api/v1/explain", NULL, FORM, POD, 415},
+    {OPERATIONS, "POST", "/api/v1/fit", NULL, "Content-Type: text/yaml\r\n", "{}", 415},
+    {OPERATIONS, "POST", "/api/v1/plan", NULL, "", POD, 415},
+    {OPERATIONS, "DELETE", "/api/v1/snapshot/pods/ml/a-0", NULL, NULL, NULL, 204},
+    {OPERATIONS, "GET", "/api/v1/nodes", "gpus.example", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "GPUS.example.:80", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "localhost:39998", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "127.0.0.1", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "192.0.2.7:39998", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "[2001:db8::1]:39998", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "[fe80::1%25eth0]", NULL, NULL, 200},
+    {OPERATIONS, "GET", "/api/v1/nodes", "evil.example", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "gpus.example.evil.example", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "127.0.0.1.evil.example", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "localhost.evil.example:80", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "gpus.example,test", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "[evil.example]", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/api/v1/nodes", "", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/healthz", "evil.example", NULL, NULL, 403},
+    {OPERATIONS, "GET", "/", "evil.example", NULL, NULL, 403},
+    {OPERATIONS, "POST", "/api/v1/audit", "evil.example", AS_JSON, NULL, 403},
+    {OPERATIONS, "DELETE", "/api/v1/snapshot/pods/ml/a-0", "evil.example", NULL, NULL, 403},
+};
+
+/* What a web page of another site could have a browser send. */
+START_TEST(doors)
+{
+    const struct door_case *c = &door_cases[_i];
+    const char *body = c->body ? c->body : "";
+    g_auto(http_reply) reply = {0};
+
+    http_call(connections[c->listener],
+              &(struct http_call){c->method, c->path, c->headers, body, strlen(body), c->host},
+              &reply);
+    ck_assert_msg(reply.status == c->status, "%s %s, Host %s, %s: %d %s", c->method, c->path,
+                  c->host ? c->host : "-", c->headers ? c->headers : "-", reply.status,
+                  reply.body->str);
+    if (c->status > 400 && c->listener == OPERATIONS)
+        ck_assert_msg(strstr(reply.body->str, c->status == 415 ? "Content-Type" : "--ops-hosts"),
+                      "%s", reply.body->str);
+}
+END_TEST
+
 START_TEST(an_audit_is_asked_for)
 {
     g_auto(http_reply) none = {0};
@@ -301,6 +386,7 @@ static Suite *suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, world_begin, world_end);
     tcase_add_loop_test(tc, answers, 0, (int)G_N_ELEMENTS(answer_cases));
+    tcase_add_loop_test(tc, doors, 0, (int)G_N_ELEMENTS(door_cases));
     tcase_add_test(tc, an_audit_is_asked_for);
     tcase_add_test(tc, the_schedulers_version_is_bare);
     tcase_add_test(tc, a_pod_is_bound_and_shown);

@@ -182,7 +182,8 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .pod_metrics = config->pod_metrics,
         .card_metrics_max = config->card_metrics_max,
     };
-    serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer};
+    serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer,
+                                              .hosts = config->ops_hosts};
     serve->operations_server = listen_on(&config->ops_listen, "ops-listen",
                                          &(struct server_options){
                                              .name = "operations",
@@ -206,7 +207,8 @@ static bool listen_all(struct serve *serve, GError **error)
     const unsigned connections = connections_max(config);
     serve->outgoing = outgoing_new(ANSWERS_MAX);
     serve->scheduler_table =
-        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
+        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1),
+                        .no_browser = true};
     serve->scheduler_server = listen_on(
         &config->listen, "listen",
         &(struct server_options){.name = "scheduler",

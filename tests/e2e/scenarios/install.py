@@ -136,7 +136,8 @@ def check_manifests(tap, world):
 
 
 def shipped_arguments(folder):
-    """The extender's arguments as the manifests have them, with the Secrets' files in a folder."""
+    """The extender's arguments as the manifests have them but for the addresses, with the Secrets' files in a
+    folder."""
     deployment = load_config(MANIFESTS / "base/deployment.yaml")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     files = {
@@ -148,7 +149,8 @@ def shipped_arguments(folder):
     arguments = []
     for argument in container["args"][1:]:
         option, equals, value = argument.partition("=")
-        arguments.append(option + equals + (str(folder / files[value]) if value in files else value))
+        if option not in ("--listen", "--ops-listen"):
+            arguments.append(option + equals + (str(folder / files[value]) if value in files else value))
     return arguments
 
 
@@ -201,7 +203,7 @@ def scenario_closed(tap):
              http.client.HTTPSConnection("127.0.0.1", world.port, timeout=30, context=trusting)),
         ):
             try:
-                connection.request("POST", "/gpushare-scheduler/bind", body)
+                connection.request("POST", "/gpushare-scheduler/bind", body, {"Content-Type": "application/json"})
                 answer = connection.getresponse().read()
             except (OSError, http.client.HTTPException) as error:
                 answer = error

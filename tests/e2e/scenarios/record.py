@@ -60,7 +60,8 @@ class Repeater:
                 "Node": node}
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._world.port}/gpushare-scheduler/bind",
-            data=json.dumps(body).encode(), method="POST")
+            data=json.dumps(body).encode(), method="POST",
+            headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=60) as reply:
             reply.read()
 
