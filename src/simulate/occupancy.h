@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How much of a cluster's GPU is in use, in cards. Pure; under the store's lock.
+ * How much of a cluster's GPU is in use, in cards, and how much of it a pod asks for. Pure; under the
+ * store's lock.
  */
 #include <gpuledger/ledger.h>
 
@@ -11,13 +12,21 @@ struct occupancy {
     double part_used; /* free on cards that are in use */
     double untouched; /* free on those that nobody uses */
     unsigned overcommitted; /* cards that hold more than they have */
-
-    /* What a card is like, for pods that ask for memory. */
-    int64_t card_memory; /* bytes, the mean */
-    int64_t memory_unit;
 };
 
+/* Of the nodes that exist. */
 void occupancy_read(const GPtrArray *nodes, struct occupancy *ret_occupancy);
+/* Of one node. */
+void occupancy_read_node(const struct node *node, struct occupancy *ret_occupancy);
 
-/* What a request comes to. */
-double occupancy_of_request(const struct occupancy *occupancy, const struct request *request);
+/* What a request comes to, in cards. Amounts are counted in the unit of each node and against the size
+ * of its cards, so it differs from node to node. */
+struct asked {
+    double mean; /* over the nodes that have such cards */
+    double most; /* on any of them */
+};
+
+/* `nodes` that may take the pod are those whose byte in `barred` is 0; NULL: all. If none of them has
+ * such cards, the pod asks for as many whole ones. An entry of `nodes` may be NULL. */
+struct asked occupancy_of_request(const GPtrArray *nodes, const uint8_t *barred,
+                                  const struct request *request);

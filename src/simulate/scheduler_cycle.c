@@ -193,13 +193,15 @@ static bool bind(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
 
 /* --- the cycle -------------------------------------------------------------------------------- */
 
-static void leave_out(struct scheduler_cycle *cycle, uint32_t avoided)
+static void leave_out(struct scheduler_cycle *cycle, const struct scheduler_pod *pod)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < cycle->n; i++)
-        if (cycle->nodes[i] != avoided)
-            cycle->nodes[n++] = cycle->nodes[i];
+    for (size_t i = 0; i < cycle->n; i++) {
+        const uint32_t node = cycle->nodes[i];
+        if (node != pod->avoided && !(pod->barred && pod->barred[node]))
+            cycle->nodes[n++] = node;
+    }
     cycle->n = n;
 }
 
@@ -231,7 +233,7 @@ bool scheduler_cycle_choose(struct scheduler_cycle *cycle, const struct schedule
                             uint32_t *ret_node, int64_t *ret_ns, GError **error)
 {
     cycle->n = scheduler_model_filter(cycle->options.model, pod->needs, cycle->nodes);
-    leave_out(cycle, pod->avoided);
+    leave_out(cycle, pod);
     write_args(cycle, pod);
     int64_t start_ns = clock_ns();
     if (pod->filtered && cycle->n > 0 && !filter(cycle, error))

@@ -33,6 +33,7 @@ struct scheduler_pod {
     const char *ns, *name, *uid;
     const char *text;       /* JSON */
     const pod_needs *needs;
+    const uint8_t *barred; /* by node: 1 where kube-scheduler does not offer it; NULL: nowhere */
     bool filtered; /* the extender filters and binds it: it asks for GPU */
     bool ranked;   /* the extender ranks its nodes */
     uint32_t avoided; /* a node that it does not go on; UINT32_MAX: none */

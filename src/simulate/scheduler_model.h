@@ -4,7 +4,8 @@
  * A small model of what kube-scheduler does by itself: nodes must have what a pod requests (the
  * plugin NodeResourcesFit, for CPU, memory, the number of pods, and extended resources), and its
  * own scores (LeastAllocated and BalancedAllocation, CPU and memory, weight 1 each) rank them where
- * nothing else does. Taints, affinity, volumes and whatever else are left out.
+ * nothing else does. Labels, taints and cordons are not its matter: core/constraints.h. Affinity between
+ * pods, volumes and whatever else are left out.
  *
  * Source: kube-scheduler v1.36, pkg/scheduler/framework/plugins/noderesources.
  *

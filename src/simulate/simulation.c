@@ -127,7 +127,7 @@ static bool fill_up(struct simulation *simulation, GError **error)
         simulation->result->end.bound =
             simulation_bound_for(simulation->bound, simulation->came);
     simulation->result->refused =
-        simulation->asked > 0 ? 1 - simulation->used / simulation->asked : 0;
+        simulation->asked > 0 ? simulation->refused / simulation->asked : 0;
     if (failure)
         g_propagate_error(error, failure);
     return !failure;
@@ -232,6 +232,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->node_texts = g_ptr_array_new_with_free_func(g_free);
     simulation->gangs = simulation_gangs_new();
     simulation->queue = simulation_queue_new();
+    simulation->barred = g_ptr_array_new_with_free_func(g_free);
     simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
     g_array_set_clear_func(simulation->kinds, kind_clear);
     simulation->took_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -258,6 +259,8 @@ static void simulation_clear(struct simulation *simulation)
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->moved_ms);
     g_array_unref(simulation->kinds);
+    g_ptr_array_unref(simulation->barred);
+    g_free(simulation->counts);
     g_ptr_array_unref(simulation->queue);
     g_ptr_array_unref(simulation->gangs);
     g_ptr_array_unref(simulation->node_texts);
@@ -327,7 +330,7 @@ const struct simulation_point *simulation_point_at(const struct simulation_resul
     for (guint i = 0; result->points && i < result->points->len; i++) {
         const struct simulation_point *point =
             &g_array_index(result->points, struct simulation_point, i);
-        if (fabs(point->x - x) < 1e-9)
+        if (point->x > x - 1e-9)
             return point;
     }
     return NULL;

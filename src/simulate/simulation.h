@@ -98,6 +98,6 @@ bool simulation_run(const struct simulation_options *options, struct simulation_
                     GError **error);
 void simulation_result_clear(struct simulation_result *result);
 
-/* The point whose x is this percentage, or NULL. */
+/* The first point at which arrivals had asked for this percentage, or NULL: they never did. */
 const struct simulation_point *simulation_point_at(const struct simulation_result *result,
                                                    double x);

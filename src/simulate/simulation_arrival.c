@@ -74,6 +74,7 @@ struct led_pod *led_pod_new(struct simulation *simulation, struct kind_of_pod *k
         .uid = led->uid,
         .text = led->text,
         .needs = kind->needs,
+        .barred = kind->barred,
         .filtered = kind->filtered,
         .ranked =
             options->ranked == RANKED_ALL || (kind->filtered && options->ranked == RANKED_GPU),
@@ -129,10 +130,12 @@ void simulation_note_led(struct simulation *simulation, const struct kind_of_pod
     simulation->result->arrivals++;
     g_array_append_val(simulation->took_ns, end->took_ns);
     g_atomic_int_inc(simulation->options->decisions);
-    if (end->bound)
-        simulation->used += kind->gpus;
-    else
-        count_failure(simulation, kind, end->x, end->failure);
+    if (end->bound) {
+        simulation_recount(simulation, end->node);
+        return;
+    }
+    simulation->refused += kind->gpus;
+    count_failure(simulation, kind, end->x, end->failure);
 }
 
 char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
@@ -161,7 +164,7 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
         return NULL;
     }
     simulation_note_led(simulation, kind,
-                        &(struct led_end){x, name != NULL, led.took_ns, led.failure});
+                        &(struct led_end){x, name != NULL, led.node, led.took_ns, led.failure});
     *ret_node = led.node;
     g_clear_error(&led.failure);
     return name;

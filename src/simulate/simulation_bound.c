@@ -154,7 +154,7 @@ static ssize_t place_pod(struct simulation_bound *bound, const GArray *models,
 {
     const struct request *request = kind->request;
 
-    *ret_value = kind->gpus;
+    *ret_value = kind->asked.most;
     if (kind->gpus <= 0)
         return WITHOUT_GPU;
     if (!request || request->alternative || request->n_asks != 1 || request->asks[0].device ||
@@ -163,7 +163,7 @@ static ssize_t place_pod(struct simulation_bound *bound, const GArray *models,
     const struct card_ask *ask = &request->asks[0];
     const bool whole = ask->exclusive || ask->core == CORE_WHOLE;
     const int32_t parts = whole ? 1 : ask->count;
-    struct bound_pod pod = {.value = kind->gpus / parts,
+    struct bound_pod pod = {.value = kind->asked.most / parts,
                             .cards = whole ? ask->count : 1,
                             .cpu = request->host.cpu / parts,
                             .rooms = rooms_of(models, request)};

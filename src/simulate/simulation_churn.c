@@ -33,7 +33,7 @@ static void depart(struct simulation *simulation, const struct departure *depart
 {
     memory_cluster_remove(simulation->cluster, departure->ns, departure->name);
     scheduler_model_give(simulation->model, departure->node, departure->of->needs);
-    simulation->used -= departure->gpus;
+    simulation_recount(simulation, departure->node);
 }
 
 static void note_time(const struct simulation *simulation, struct tally *tally, double now)

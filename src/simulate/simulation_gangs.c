@@ -187,7 +187,8 @@ static guint count_bound(const GArray *members)
 static void settle(struct simulation *simulation, struct member *member, double x)
 {
     simulation_note_led(simulation, member->kind,
-                        &(struct led_end){x, member->bound, member->led->took_ns, member->failure});
+                        &(struct led_end){x, member->bound, member->led->node, member->led->took_ns,
+                                          member->failure});
     if (!member->bound)
         memory_cluster_remove(simulation->cluster, member->led->pod.ns, member->led->pod.name);
 }

@@ -28,7 +28,8 @@ struct looking {
 static bool has_room(const struct looking *looking, const struct node *node, uint32_t at,
                      const struct kind_of_pod *kind)
 {
-    return scheduler_model_fits(looking->simulation->model, at, kind->needs) &&
+    return !(kind->barred && kind->barred[at]) &&
+           scheduler_model_fits(looking->simulation->model, at, kind->needs) &&
            placement_fits(node, kind->request, &policies[0], NULL);
 }
 
@@ -175,6 +176,8 @@ static bool move(struct simulation *simulation, struct departure *pod, GError **
         return false;
     memory_cluster_remove(simulation->cluster, pod->of->manifest->ns, pod->name);
     scheduler_model_give(simulation->model, pod->node, pod->of->needs);
+    simulation_recount(simulation, pod->node);
+    simulation_recount(simulation, node);
     g_free(pod->name);
     pod->name = name;
     pod->node = node;
@@ -223,7 +226,7 @@ char *simulation_make_room(struct simulation *simulation, GSequence *departures,
     }
     char *name = simulation_place(simulation, kind, SIMULATION_ANYWHERE, ret_node, error);
     if (name) {
-        simulation->used += kind->gpus;
+        simulation_recount(simulation, *ret_node);
         result->failed[kind->kind]--;
     }
     return name;

@@ -98,83 +98,6 @@ static bool add_bound(struct simulation *simulation, struct json_arena *arena,
     return memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error);
 }
 
-void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_occupancy)
-{
-    struct ledger *ledger = store_lock(simulation->store);
-
-    occupancy_read(ledger_nodes(ledger), ret_occupancy);
-    store_unlock(simulation->store);
-}
-
-struct simulation_point simulation_look(struct simulation *simulation, double x)
-{
-    struct occupancy occupancy;
-
-    simulation_occupancy(simulation, &occupancy);
-    return (struct simulation_point){.x = x,
-                                     .allocated = simulation->used / simulation->gpus,
-                                     .part_used = occupancy.part_used / occupancy.gpus,
-                                     .untouched = occupancy.untouched / occupancy.gpus};
-}
-
-/* The pod that comes, as the API server would show it; the view borrows from the arena. */
-static bool read_arrival(struct json_arena *arena, const struct manifest *manifest,
-                         struct pod_view *ret_view, GError **error)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-
-    manifest_write(manifest, FEED_PODS, NULL, "?", text);
-    json_arena_clear(arena);
-    const cJSON *object = json_parse(arena, text->str, text->len, error);
-    return object && pod_view_decode(arena, object, ret_view, error);
-}
-
-/* The store learns of each pod, and that it has gone; of one without GPU it learns where it is bound
- * only. In an order of chance: the latest count most, and files are often in order of kinds. */
-static bool foresee(struct simulation *simulation, struct json_arena *arena, GError **error)
-{
-    const guint n = simulation->kinds->len;
-    g_autofree uint32_t *order = workload_permutation(simulation->options->seed, n);
-    struct pod_view view;
-
-    for (guint i = 0; i < n; i++) {
-        const struct kind_of_pod *kind =
-            &g_array_index(simulation->kinds, struct kind_of_pod, order[i]);
-        if (!read_arrival(arena, kind->manifest, &view, error))
-            return false;
-        view.node_name = kind->filtered ? NULL : "foreseen";
-        store_apply_pod(simulation->store, &view);
-        store_delete_pod(simulation->store, view.uid);
-    }
-    return true;
-}
-
-/* What each arrival asks for; one that cannot be understood is left to the verbs to refuse. */
-static bool read_kind(struct simulation *simulation, struct json_arena *arena,
-                      const struct occupancy *occupancy, const struct manifest *manifest,
-                      GError **error)
-{
-    struct kind_of_pod kind = {.manifest = manifest};
-    g_autoptr(GError) failure = NULL;
-    struct pod_view view;
-
-    if (!read_arrival(arena, manifest, &view, error))
-        return false;
-    struct request *request = kind.request =
-        dialect_read_request(&view, &simulation->options->dialects, &failure);
-    kind.needs = scheduler_model_needs(simulation->model, &view);
-    kind.filtered = request || failure;
-    kind.gang = simulation_gang_join(simulation, &view);
-    kind.gpus = request ? occupancy_of_request(occupancy, request) : 0;
-    kind.kind = kind.gpus <= 0  ? POD_KIND_NO_GPU
-                : kind.gpus < 1 ? POD_KIND_PART
-                : kind.gpus > 1 ? POD_KIND_SEVERAL
-                                : POD_KIND_ONE;
-    g_array_append_val(simulation->kinds, kind);
-    simulation->mean_gpus += kind.gpus / simulation->options->scenario->arrivals->len;
-    return true;
-}
-
 static bool is_possible(const struct simulation *simulation, GError **error)
 {
     const struct simulation_options *options = simulation->options;
@@ -194,7 +117,6 @@ bool simulation_fill(struct simulation *simulation, GError **error)
     const struct scenario *scenario = simulation->options->scenario;
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GArray) nodes = name_nodes(scenario, simulation->options->seed);
-    struct occupancy occupancy;
     bool ok = true;
 
     for (unsigned feed = 0; feed < FEED_N; feed++)
@@ -208,12 +130,10 @@ bool simulation_fill(struct simulation *simulation, GError **error)
         ok = add_bound(simulation, arena, scenario->bound->pdata[i], error);
     for (unsigned feed = 0; feed < FEED_N; feed++)
         store_list_end(simulation->store, (enum feed)feed);
-    simulation_occupancy(simulation, &occupancy);
-    for (guint i = 0; i < scenario->arrivals->len && ok; i++)
-        ok = read_kind(simulation, arena, &occupancy, scenario->arrivals->pdata[i], error);
-    if (ok && simulation->options->foreseen)
-        ok = foresee(simulation, arena, error);
-    simulation->gpus = occupancy.gpus;
-    simulation->asked = simulation->used = occupancy.used;
-    return ok && is_possible(simulation, error);
+    if (!ok)
+        return false;
+    simulation_count(simulation);
+    return simulation_read_kinds(simulation, error) &&
+           (!simulation->options->foreseen || simulation_foresee(simulation, error)) &&
+           is_possible(simulation, error);
 }

@@ -17,7 +17,9 @@ struct kind_of_pod {
     const struct manifest *manifest;
     pod_needs *needs;
     struct request *request; /* NULL: no GPU, or not understood */
-    double gpus;
+    struct asked asked;
+    double gpus;           /* asked.mean */
+    const uint8_t *barred; /* as struct scheduler_pod has it; pods that are alike share it */
     enum pod_kind kind;
     bool filtered;
     struct simulation_gang *gang; /* it comes with others; NULL: alone */
@@ -31,6 +33,12 @@ struct departure {
     struct kind_of_pod *of;
     char *ns, *name;
     uint32_t node;
+};
+
+/* What was found on a node when it was counted last. */
+struct node_count {
+    double used; /* cards */
+    unsigned overcommitted;
 };
 
 struct simulation {
@@ -53,7 +61,10 @@ struct simulation {
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
     GArray *took_ns; /* int64_t, of each decision */
     GArray *moved_ms; /* int64_t: when pods were moved, where that is bounded for each hour */
+    GPtrArray *barred;         /* of `kinds`, owned */
+    struct node_count *counts; /* by node */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
+    double refused;           /* of `asked`, by pods that found no room */
     double mean_gpus; /* of an arrival */
     uint64_t placed;  /* pods that were led through the verbs; for UIDs */
     struct simulation_bound *bound; /* NULL: it is not asked for, or cannot be told */
@@ -64,6 +75,19 @@ struct simulation {
 /* Fills the store, and reads what each arrival asks for. False also if nothing could ever come of
  * it: no GPU, or nobody who wants one. */
 bool simulation_fill(struct simulation *simulation, GError **error);
+
+/* The arrivals, and what each asks for. */
+bool simulation_read_kinds(struct simulation *simulation, GError **error);
+/* The store learns of each of them, and that it has gone; of one without GPU it learns where it is bound
+ * only. */
+bool simulation_foresee(struct simulation *simulation, GError **error);
+
+/* What pods hold before the first comes. */
+void simulation_count(struct simulation *simulation);
+
+/* A pod has come to the node, or left it. Aborts if a card of it holds more than it has and did not
+ * before, or if all pods hold more than the cluster has. Not under the store's lock. */
+void simulation_recount(struct simulation *simulation, uint32_t at);
 
 void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_occupancy);
 
@@ -88,6 +112,7 @@ void led_pod_free(struct led_pod *led); /* NULL is ignored */
 struct led_end {
     double x;
     bool bound;
+    uint32_t node; /* if bound */
     int64_t took_ns;
     const GError *failure;
 };

@@ -277,6 +277,153 @@ class Results(Files):
         again = first_run(f"--snapshot={out}", f"--pods={cluster}", "--arrivals=once")
         self.assertEqual(again[1]["arrivals"], 5)
 
+    def test_pods_go_only_where_kube_scheduler_offers_a_node(self):
+        """Labels, taints and cordons, as explain has them; a pod that no node is offered to fails."""
+        def there(name, labels=None, **spec):
+            made = node(name, 16, 10)
+            return {**made, "metadata": {**made["metadata"], "labels": labels or {}}, "spec": spec}
+
+        def affine(operator, *values):
+            return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [
+                    {"key": "zone", "operator": operator, "values": list(values)}]}]}}}}
+
+        tolerates = {"tolerations": [{"key": "team", "operator": "Equal", "value": "ml",
+                                      "effect": "NoSchedule"}]}
+        nodes = [there("a", {"zone": "one"}), there("b", {"zone": "two"}),
+                 there("cordoned", {"zone": "one", "old": "yes"}, unschedulable=True),
+                 there("tainted", {"zone": "one"},
+                       taints=[{"key": "team", "value": "ml", "effect": "NoSchedule"}])]
+        wishes = {
+            "selects": ({"nodeSelector": {"zone": "one"}}, {"a"}),
+            "tolerates": ({"nodeSelector": {"zone": "one"}, **tolerates}, {"a", "tainted"}),
+            "affine": (affine("In", "two", "three"), {"b"}),
+            "not-there": (affine("NotIn", "one"), {"b"}),
+            "no-such": ({"nodeSelector": {"zone": "four"}}, {None}),
+            "closed": ({"nodeSelector": {"old": "yes"}}, {None}),
+            "free": ({}, {"a", "b"}),
+        }
+        pods = [pod(f"{name}-{i}", 6, spec=spec) for name, (spec, _) in wishes.items()
+                for i in range(3)]
+        cluster, out = self.write("cluster.json", listing(*nodes, *pods)), self.folder / "out.json"
+        for policy in ("binpack", "spread"):
+            result = first_run(f"--snapshot={cluster}", "--arrivals=once", f"--policy={policy}",
+                               f"--cluster-out={out}")[1]
+            self.assertEqual(sum(result["failed"].values()), 6)
+            # Six pods whose share of a card is not known count as if they asked for a whole one.
+            self.assertAlmostEqual(result["refused"], 6 / (15 * 0.6 + 6), 5)
+            found = {item["metadata"]["name"]: item["spec"]["nodeName"]
+                     for item in json.loads(out.read_text())["items"] if item["kind"] == "Pod"}
+            for name, (_, allowed) in wishes.items():
+                for i in range(3):
+                    self.assertIn(found.get(f"{name}-{i}"), allowed, name)
+            told = {name: json.loads(run("explain", "pod", f"test/{name}-0", "-o", "json",
+                                         f"--snapshot={cluster}").stdout) for name in wishes}
+            for name, (_, allowed) in wishes.items():
+                offered = {each["name"] for each in told[name]["nodes"]
+                           if not each["barrier"]}
+                self.assertEqual(offered, allowed - {None}, name)
+
+    def test_pods_are_moved_only_where_kube_scheduler_offers_a_node(self):
+        """Room for the pod of 10 could be made only by moves to a node that is not for these pods."""
+        def there(name, cards, zone):
+            made = node(name, cards, 10)
+            return {**made, "metadata": {**made["metadata"], "labels": {"zone": zone}}}
+        one = {"nodeSelector": {"zone": "one"}}
+        cluster = self.write("cluster.json", listing(
+            there("a", 2, "one"), there("b", 2, "two"),
+            *(pod(f"p{i}", size, spec=one) for i, size in enumerate((3, 4, 6, 10)))))
+        out = self.folder / "out.json"
+        for seed in range(1, 6):
+            result = first_run(f"--snapshot={cluster}", "--churn", "--arrivals=80%", "--lifetimes=20",
+                               "--moves=1000", f"--seeds={seed}", f"--cluster-out={out}")[1]
+            self.assertGreater(sum(result["failed"].values()), 0)
+            self.assertEqual({item["spec"]["nodeName"]
+                              for item in json.loads(out.read_text())["items"]
+                              if item["kind"] == "Pod"} - {"a"}, set())
+
+    def test_amounts_are_in_the_unit_of_the_node(self):
+        """The README's snapshot: one node counts in MiB, others in GiB; an independent sum by card."""
+        out = self.folder / "out.json"
+        for options in (["--arrivals=once", f"--pods={SNAPSHOT}"], ["--arrivals=200%"],
+                        ["--arrivals=once"]):
+            for seed in range(1, 6):
+                answer, result = first_run(f"--snapshot={SNAPSHOT}", f"--cluster-out={out}",
+                                           f"--seeds={seed}", *options)
+                items = json.loads(out.read_text())["items"]
+                nodes = {each["metadata"]["name"]: each for each in items if each["kind"] == "Node"}
+                cards = collections.Counter()
+                for each in items:
+                    notes = each["metadata"].get("annotations", {})
+                    if each["kind"] == "Pod" and "ALIYUN_COM_GPU_MEM_IDX" in notes:
+                        place = each["spec"]["nodeName"], int(notes["ALIYUN_COM_GPU_MEM_IDX"])
+                        cards[place] += int(notes["ALIYUN_COM_GPU_MEM_POD"])
+                        selector = each["spec"].get("nodeSelector", {})
+                        labels = nodes[place[0]]["metadata"]["labels"]
+                        self.assertLessEqual(selector.items(), labels.items())
+
+                def size(name, card):
+                    meta = nodes[name]["metadata"]
+                    own = meta.get("annotations", {}).get("gpuledger.io/card-memory")
+                    has = nodes[name]["status"]["allocatable"]
+                    return int(own.split(",")[card]) if own else \
+                        int(has["aliyun.com/gpu-mem"]) // int(has["aliyun.com/gpu-count"])
+
+                def asked(each):
+                    """The mean over the nodes that it may go to, on their cards that have so much."""
+                    spec, shares = each["spec"], []
+                    amount = sum(int(str(one.get("resources", {}).get("limits", {}).get(
+                        "aliyun.com/gpu-mem", 0)).replace("k", "000")) for one in spec["containers"])
+                    for name, there in nodes.items():
+                        labels = there["metadata"]["labels"].items()
+                        count = int(there["status"]["allocatable"].get("aliyun.com/gpu-count", 0))
+                        fits = [amount / size(name, card) for card in range(count)
+                                if size(name, card) >= amount]
+                        if fits and spec.get("nodeSelector", {}).items() <= labels:
+                            shares.append(sum(fits) / len(fits))
+                    return 0 if amount == 0 else sum(shares) / len(shares) if shares else 1
+
+                if "--arrivals=once" in options:
+                    before = [each for each in json.loads(SNAPSHOT.read_text())["items"]
+                              if each["kind"] == "Pod"]
+                    come = [each for each in before
+                            if len(options) == 2 or not each["spec"].get("nodeName")]
+                    there = sum(int(each["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_POD"]) /
+                                size(each["spec"]["nodeName"],
+                                     int(each["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"]))
+                                for each in before if each["status"]["phase"] == "Running" and
+                                "ALIYUN_COM_GPU_MEM_IDX" in each["metadata"].get("annotations", {}))
+                    self.assertAlmostEqual(result["end"]["x"] / 100 * answer["gpus"],
+                                           there + sum(map(asked, come)), 3)
+                held = sum(amount / size(*place) for place, amount in cards.items())
+                self.assertAlmostEqual(held / answer["gpus"], result["end"]["allocated"], 5)
+                for point in [*result["points"], result["end"]]:
+                    self.assertLessEqual(point["allocated"], 1)
+                end = result["end"]
+                self.assertAlmostEqual(end["allocated"] + end["partUsed"] + end["untouched"], 1, 5)
+
+    def test_a_replica_is_a_part_of_a_card(self):
+        """Ten replicas of one card are one GPU, whether they are asked for one by one or not."""
+        def replicas(name, n, **more):
+            has = {"requests": {"nvidia.com/gpu": str(n)}, "limits": {"nvidia.com/gpu": str(n)}}
+            made = pod(name, 1, **more)
+            made["spec"]["containers"][0]["resources"] = has
+            return made
+        there = node("n1", 1, 10)
+        there["metadata"]["labels"] = {"nvidia.com/gpu.replicas": "10", "nvidia.com/gpu.count": "1",
+                                       "nvidia.com/gpu.product": "Tesla-T4-SHARED"}
+        there["status"] = {key: {"nvidia.com/gpu": "10"} for key in ("capacity", "allocatable")}
+        cluster = self.write("cluster.json",
+                             listing(there, *(replicas(f"p{i}", 1) for i in range(12))))
+        answer, result = first_run(f"--snapshot={cluster}", "--arrivals=once")
+        self.assertEqual((answer["gpus"], result["end"]["allocated"]), (1, 1))
+        self.assertEqual(result["failed"]["part"], 2)
+        self.assertAlmostEqual(result["end"]["x"], 120, 5)
+
+    def test_the_last_column_is_the_first_moment_at_which_so_much_was_asked_for(self):
+        text = simulate(f"--snapshot={SNAPSHOT}", "--times=false").splitlines()
+        self.assertRegex(text[1], r"^binpack +[\d.]+ +[\d.]+ ")
+
     def test_a_plugin_takes_its_time(self):
         """Two pods of 6 do not fit on one card of 10: on a node the second waits for the first."""
         pods = [pod(name, 6) for name in "abcd"]
