@@ -9,6 +9,7 @@
 #define SETTLE_MS 1000
 #define LOOK_MS 10000
 #define STUCK_MIN_MS 60000
+#define REST_MIN_MS 2000
 #define REST_FACTOR 9 /* times as long as an audit took, before the next */
 #define REST_MAX_MS 60000
 #define SYNC_POLL_MS 200
@@ -133,8 +134,8 @@ static void audit(struct auditor *auditor)
         auditor->report = report;
     }
     auditor->ended_ms = now_ms();
-    auditor->rested_ms = auditor->ended_ms +
-                         MIN((auditor->ended_ms - began_ms) * REST_FACTOR, REST_MAX_MS);
+    const int64_t rest_ms = MIN((auditor->ended_ms - began_ms) * REST_FACTOR, REST_MAX_MS);
+    auditor->rested_ms = auditor->ended_ms + MAX(rest_ms, auditor->options.rest_ms);
 }
 
 static void look(struct auditor *auditor)
@@ -193,6 +194,8 @@ struct auditor *auditor_start(struct extender *extender, const struct auditor_op
         auditor->options.settle_ms = SETTLE_MS;
     if (auditor->options.look_ms == 0)
         auditor->options.look_ms = LOOK_MS;
+    if (auditor->options.rest_ms == 0)
+        auditor->options.rest_ms = REST_MIN_MS;
     auditor->ended_ms = now_ms();
     worker_init(&auditor->worker);
     if (!worker_start(&auditor->worker, run, auditor, error))

@@ -5,8 +5,8 @@
  * asks. Between audits it looks at the ledger alone, which costs the API server nothing, and has
  * pods told what is wrong with them.
  *
- * However often it is asked, it spends at most a tenth of the time on audits: each reads the whole
- * cluster.
+ * However often it is asked, it spends at most a tenth of the time on audits, and rests between two
+ * of them: each reads the whole cluster.
  */
 #include "audit/audit.h"
 #include "verbs/extender.h"
@@ -17,6 +17,7 @@ struct auditor_options {
     int64_t interval_ms; /* from the end of an audit to the next; 0: only when asked */
     int64_t settle_ms;   /* as in struct audit_options; 0: 1,000 */
     int64_t look_ms;     /* from one look at the ledger to the next; 0: 10,000 */
+    int64_t rest_ms;     /* from the end of an audit to one that is asked for, at least; 0: 2,000 */
 };
 
 /* Borrows the extender. The thread begins as soon as the store is in sync. */

@@ -18,8 +18,6 @@ void api_url_add_number(GString *url, const char *name, int64_t value)
                            value);
 }
 
-#define PAGES_MAX 20000 /* of 500 objects; more than any cluster has */
-
 struct list_envelope {
     const char *kind;
     const char *version;
@@ -62,11 +60,11 @@ static void ask(struct listing *listing, const char *more);
 /* A list that does not end would be followed without a pause, and never be complete. */
 static bool check_goes_on(const struct listing *listing, const char *more, GError **error)
 {
-    if (g_strcmp0(more, listing->more) != 0 && listing->asked < PAGES_MAX)
+    if (g_strcmp0(more, listing->more) != 0 && listing->asked < API_LIST_PAGES_MAX)
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID,
                      "the list has no end: page %u is followed by %s", listing->asked,
-                     listing->asked < PAGES_MAX ? "itself" : "another one");
+                     listing->asked < API_LIST_PAGES_MAX ? "itself" : "another one");
 }
 
 /* What is no list has no objects, and would take all that are known for gone. */

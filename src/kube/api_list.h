@@ -9,6 +9,8 @@
 
 /* Each page costs the API server time of its own. */
 #define API_LIST_PAGE 1000
+/* Two million objects; Kubernetes is made for 150,000 pods. A list that is longer has no end. */
+#define API_LIST_PAGES_MAX 2000
 /* A third and more of what the API server writes, about who wrote what; objects come without it. */
 #define API_LIST_UNREAD "managedFields"
 

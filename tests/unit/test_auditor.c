@@ -33,7 +33,7 @@ static void add(const char *name, const char *card)
 static struct auditor *start(int64_t interval_ms, int64_t look_ms)
 {
     const struct auditor_options options = {
-        .interval_ms = interval_ms, .settle_ms = 1, .look_ms = look_ms};
+        .interval_ms = interval_ms, .settle_ms = 1, .look_ms = look_ms, .rest_ms = 1};
     return auditor_start(&world.extender, &options, NULL);
 }
 
@@ -170,6 +170,27 @@ static void await_posted(unsigned i, const char *part)
     }
 }
 
+/* However often somebody asks, the cluster is read once meanwhile; a look costs it nothing. */
+START_TEST(audits_that_are_asked_for_have_a_pause)
+{
+    g_autoptr(GString) answer = g_string_new(NULL);
+
+    world_sync(&world);
+    g_autoptr(auditor) auditor = auditor_start(
+        &world.extender,
+        &(struct auditor_options){.settle_ms = 1, .look_ms = 1, .rest_ms = 3600000}, NULL);
+    auditor_request(auditor);
+    await(auditor, "{\"run\":1,\"running\":false");
+    add("a", NULL);
+    world_catch_up(&world);
+    for (int i = 0; i < 100; i++)
+        ck_assert_uint_eq(auditor_request(auditor), 2);
+    await_posted(0, "GPUCardUnknown ml/a: ");
+    auditor_encode(auditor, answer);
+    ck_assert_msg(g_str_has_prefix(answer->str, "{\"run\":1,\"running\":false"), "%s", answer->str);
+}
+END_TEST
+
 START_TEST(a_pod_is_told_without_an_audit)
 {
     world_sync(&world);
@@ -279,6 +300,7 @@ int main(void)
     tcase_add_test(tests, there_is_one_audit_at_a_time);
     tcase_add_test(tests, there_is_time_between_audits);
     tcase_add_test(tests, a_failure_keeps_the_last_report);
+    tcase_add_test(tests, audits_that_are_asked_for_have_a_pause);
     tcase_add_test(tests, a_pod_is_told_without_an_audit);
     tcase_add_test(tests, an_overbooked_card_is_told);
     tcase_add_test(tests, a_replica_that_stands_by_tells_nobody);

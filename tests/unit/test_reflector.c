@@ -3,6 +3,7 @@
 #include "kube/reflector.h"
 
 #include "base/metrics.h"
+#include "kube/api_list.h"
 #include "kube/clock.h"
 #include "scripted_reflector.h"
 #include "suite.h"
@@ -142,6 +143,25 @@ START_TEST(a_list_that_goes_on_with_itself_is_begun_again)
 }
 END_TEST
 
+/* Each page names another token, and no two that follow each other are the same. */
+START_TEST(a_list_without_an_end_is_given_up)
+{
+    script(&(struct fake_reply){.match = "limit=2 ", .chunks = {PAGE_OF("10", "a", "")}});
+    script(&(struct fake_reply){
+        .match = "continue=a", .times = FAKE_ALWAYS, .chunks = {PAGE_OF("10", "b", "")}});
+    script(&(struct fake_reply){
+        .match = "continue=b", .times = FAKE_ALWAYS, .chunks = {PAGE_OF("10", "a", "")}});
+    script(
+        &(struct fake_reply){.match = "limit=2 ", .chunks = {LIST_OF("20", POD("u2", "2", ""))}});
+    script_quiet_watch();
+    start(FEED_PODS);
+    ck_assert(fake_server_wait(server, API_LIST_PAGES_MAX, 60000));
+    expect_trace("( ( u2@ ) ");
+    expect_request(API_LIST_PAGES_MAX - 1, "continue=");
+    expect_no_part(API_LIST_PAGES_MAX, "continue=");
+}
+END_TEST
+
 struct bad_list {
     int status;
     enum fake_end end;
@@ -240,6 +260,7 @@ int main(void)
     tcase_add_test(tcase, objects_reach_the_store_before_the_page_ends);
     tcase_add_test(tcase, a_list_that_expires_between_pages_is_read_at_once);
     tcase_add_test(tcase, a_list_that_goes_on_with_itself_is_begun_again);
+    tcase_add_test(tcase, a_list_without_an_end_is_given_up);
     tcase_add_loop_test(tcase, a_list_that_fails_is_begun_again, 0, G_N_ELEMENTS(bad_lists));
     tcase_add_test(tcase, an_object_that_cannot_be_used_does_not_keep_the_others_out);
     tcase_add_loop_test(tcase, stops_at_once_whatever_it_waits_for, 0, G_N_ELEMENTS(endless));
