@@ -132,6 +132,13 @@ enum sharing {
     SHARING_N,
 };
 
+/* What is not known of devices. */
+enum doubt {
+    DOUBT_NONE,
+    DOUBT_UNSAID,       /* nothing says whether a device is a card */
+    DOUBT_CONTRADICTED, /* what the node says of its cards is not what it reports */
+};
+
 /* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node
  * knows. */
 struct pool {
@@ -143,9 +150,11 @@ struct pool {
     int64_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
-    int32_t replicas; /* devices that are one card or instance; 0: not known */
+    int32_t replicas; /* devices that are one card or instance, at most; 0: not known */
+    int32_t divided;  /* likewise, of devices that are given now; 0: not known */
     enum sharing sharing;
     bool shared;    /* several devices are one card */
+    enum doubt doubt;
     bool sliced;    /* one device is a part of a card, whose other parts may be in whichever pool */
     enum isolation isolation; /* of the holders of one card or instance */
     uint64_t kind;  /* as struct card.kind; set by the node */
@@ -495,6 +504,12 @@ int32_t card_core(const struct card *card, int32_t core);
 
 /* Thousandths for people, of what counts in the unit of the card's core. */
 int32_t card_core_told(const struct card *card, int64_t core);
+
+/* Whether several holders may be on one card of the pool. */
+bool pool_may_be_shared(const struct pool *pool);
+
+/* Whether devices of the pool may be what the pod asks for, as far as anything is said of them. */
+bool pool_is_known(const struct pool *pool, const struct terms *terms);
 
 /* A number that stands for a UUID, never 0. */
 uint64_t card_key(const char *uuid);

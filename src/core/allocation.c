@@ -198,7 +198,7 @@ void allocation_witness(struct allocation *allocation, const struct node *node)
         struct share *share = own->known ? &own->known[i] : &allocation->shares[i];
         const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
         if (pool) {
-            share->replicas = pool->replicas;
+            share->replicas = pool->divided;
             share->sharing = pool->sharing;
         }
     }

@@ -99,7 +99,8 @@ uint64_t card_kind(const struct node *node, const struct card *card)
 
 uint64_t pool_kind(const struct pool *pool)
 {
-    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared, pool->sharing};
+    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared, pool->sharing,
+                               pool->doubt};
     uint64_t kind = card_key(pool->resource) ^ card_key(pool->model ? pool->model : "") << 1;
 
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
@@ -157,6 +158,19 @@ struct pool *pool_find(const struct node *node, const char *resource)
             return &node->pools[i];
     }
     return NULL;
+}
+
+bool pool_may_be_shared(const struct pool *pool)
+{
+    return pool->shared || pool->sliced || pool->doubt != DOUBT_NONE;
+}
+
+bool pool_is_known(const struct pool *pool, const struct terms *terms)
+{
+    if (!terms || pool->doubt == DOUBT_NONE)
+        return true;
+    return !terms->models && !terms->models_not && !terms->unshared &&
+           (terms->memory_min == 0 || pool->doubt == DOUBT_UNSAID);
 }
 
 const struct pool *node_pool(const struct node *node, const char *resource)

@@ -185,7 +185,7 @@ enum reason pool_obstacle(const struct situation *at, const struct card_ask *ask
 
     if (!pool)
         return REASON_CARD_COUNT;
-    if (!accepts_model_of(terms, pool) ||
+    if (!pool_is_known(pool, terms) || !accepts_model_of(terms, pool) ||
         (terms && (pool->memory < terms->memory_min || (terms->unshared && pool->shared))))
         return REASON_TERMS;
     if (pool->at_once > 0 && ask->count > pool->at_once)
@@ -195,10 +195,11 @@ enum reason pool_obstacle(const struct situation *at, const struct card_ask *ask
     if (ask->count > pool->capacity)
         return ask->count > pool->reported || pool->withheld == WITHHELD_NONE ? REASON_CARD_COUNT
                                                                               : REASON_WITHHELD;
-    if (terms && terms->tenant && pool->shared && pool->isolation < terms->tenant_isolation &&
+    if (terms && terms->tenant && pool_may_be_shared(pool) &&
+        pool->isolation < terms->tenant_isolation &&
         node_taken_by_tenant(at->node, NULL, pool->resource, terms->tenant))
         return REASON_OTHER_TENANT;
-    if ((pool->shared || pool->sliced) && is_in_wrong_company(at, NULL, pool))
+    if (pool_may_be_shared(pool) && is_in_wrong_company(at, NULL, pool))
         return REASON_OTHER_CLASS;
     left = pool->capacity - pool->used;
     for (uint32_t i = 0; i < n_chosen(at); i++) {

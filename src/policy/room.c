@@ -58,7 +58,7 @@ struct room room_wanted(const struct node *node, const struct card *card,
 struct room room_wanted_device(const struct pool *pool, const struct shape *shape)
 {
     const bool fits =
-        g_strcmp0(shape->device, pool->resource) == 0 &&
+        g_strcmp0(shape->device, pool->resource) == 0 && pool_is_known(pool, shape->terms) &&
         (!shape->terms || pool->memory == 0 || shape->terms->memory_min <= pool->memory);
 
     return fits ? (struct room){PART_WHOLE, PART_WHOLE} : (struct room){0};

@@ -155,12 +155,15 @@ class S9(Scenario):
     (`--pod-metrics`)."""
 
     def test_isolation(self):
-        whole = node("whole", {"nvidia.com/gpu": 1})
-        self.start(shared("n", 1, 16), whole)
+        whole = node("whole", {"nvidia.com/gpu": 1}, {"nvidia.com/gpu.replicas": "1"})
+        unsaid = node("unsaid", {"nvidia.com/gpu": 1})
+        self.start(shared("n", 1, 16), whole, unsaid)
         demand = {"gpuledger.io/isolation": "hook"}
         self.refused("isolated", {MEM: 2}, "apart", demand, nodes=["n"], final=True)
         self.place("plain", {MEM: 2}, nodes=["n"])
-        self.place("hardware", {"nvidia.com/gpu": 1}, {"gpuledger.io/isolation": "hardware"})
+        hardware = {"gpuledger.io/isolation": "hardware"}
+        self.refused("vague", {"nvidia.com/gpu": 1}, "apart", hardware, nodes=["unsaid"], final=True)
+        self.place("hardware", {"nvidia.com/gpu": 1}, hardware)
 
     def test_a_series_for_each_container_and_card(self):
         register = "GPU-x,10,16384,100,T4,0,true:GPU-y,10,16384,100,T4,0,true:"

@@ -12,6 +12,8 @@
     LABELS ",'nvidia.com/gpu.sharing-strategy':'time-slicing','nvidia.com/gpu.count':'" cards      \
            "','nvidia.com/gpu.replicas':'" replicas "'"
 
+static char new_configuration[] = "new=1";
+
 static const struct explained_reason rows[] = {
     /* --- counts ----------------------------------------------------------------------------- */
     {.node = HAMI(T4, ""),
@@ -96,10 +98,19 @@ static const struct explained_reason rows[] = {
     {.node = {"n", .labels = SHARED("2", "4") ",'nvidia.com/device-plugin.config':'new'",
               .amounts = WHOLE("4")},
      .pod = {"p", .limits = WHOLE("1")},
+     .options = {.dialects.nvidia_config_replicas = new_configuration},
      .reason = REASON_CHANGING,
      .why =
          "has 4 nvidia.com/gpu, gives 0: it does not report yet what its new configuration makes "
          "of cards"},
+    {.node = {"n", .labels = SHARED("2", "4"), .amounts = WHOLE("4")},
+     .pod = {"p", .limits = WHOLE("1"), .annotations = "'gpuledger.io/gpu-memory-min':'1Gi'"},
+     .reason = REASON_TERMS,
+     .why = "its labels contradict the number of its nvidia.com/gpu"},
+    {.node = {"n", .amounts = WHOLE("4")},
+     .pod = {"p", .limits = WHOLE("1"), .annotations = "'gpuledger.io/gpu-unshared':'true'"},
+     .reason = REASON_TERMS,
+     .why = "has no labels that say what its nvidia.com/gpu are"},
     {.node = {"n", .labels = SHARED("2", "4"), .annotations = "'gpuledger.io/exclusive-cards':'0'",
               .amounts = WHOLE("8")},
      .holders = {{"a", .node = "n", .limits = WHOLE("1")}},

@@ -24,7 +24,10 @@ static const struct mixed_node {
     {GPUS "=4", FACTS("NVIDIA-L4", "23034", "8", "9", "535") "nvidia.com/gpu.sharing-strategy=none",
      true},
     {GPUS "=7", FACTS("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "4864", "8", "0", "535"), true},
-    {GPUS "=1", "nvidia.com/gpu.compute.major=8 nvidia.com/cuda.driver.major=535", true},
+    {GPUS "=1",
+     "nvidia.com/gpu.replicas=1 nvidia.com/gpu.compute.major=8 "
+     "nvidia.com/cuda.driver.major=535",
+     true},
     {GPUS "=1", "nvidia.com/gpu.compute.major=8", false},
     {GPUS "=1", "nvidia.com/cuda.driver-version.major=570", false},
     {GPUS "=1", FACTS("X", "1", "eight", "0", "535"), false},

@@ -2,6 +2,7 @@
 /* Cards of which there are several replicas, by time-slicing or MPS. */
 #include "core/ledger.h"
 #include "nvidia_words.h"
+#include "policy/room.h"
 #include "suite.h"
 
 START_TEST(replicas_of_one_card)
@@ -270,6 +271,190 @@ START_TEST(capacity_outdoes_labels)
 }
 END_TEST
 
+/* Labels are up to a minute older than what the plugin reports, or of one model among several, or count
+ * cards that are cut: the node gives its devices, and promises nothing of them. */
+START_TEST(labels_that_contradict_promise_nothing)
+{
+    static const struct {
+        const char *capacity, *labels;
+        int32_t replicas;
+    } cases[] = {
+        {GPUS "=4", "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2", 4},
+        {GPUS "=4", "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=1", 4}, /* several models */
+        {GPUS "=5", "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2", 3},
+        {GPUS "=2", MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4", 4},
+        {GPUS "=4", MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2", 4},
+        {GPUS "=8 nvidia.com/mig-1g.5gb=28",
+         "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=2 "
+         "nvidia.com/device-plugin.config=twice",
+         2},
+    };
+    g_autofree char *labels = g_strconcat(T4, cases[_i].labels, NULL);
+    char table[] = "twice=2";
+
+    for (int known = 0; known < 2; known++) {
+        options.nvidia_config_replicas = known ? table : NULL;
+        NODE("n", cases[_i].capacity, .labels = labels);
+        ck_assert_int_eq(pool_of("n", GPUS)->replicas, cases[_i].replicas);
+        ck_assert_int_eq(pool_of("n", GPUS)->isolation, ISOLATION_NONE);
+        ck_assert_int_ge(pool_of("n", GPUS)->capacity, 2);
+        ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+        ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-memory-min=1Gi"),
+                         REASON_TERMS);
+        ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-models=T4"),
+                         REASON_TERMS);
+        ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-models-not=A100"),
+                         REASON_TERMS);
+    }
+}
+END_TEST
+
+START_TEST(the_guard_counts_the_larger_of_label_and_devices)
+{
+    static const struct pod_words seven = {GPUS "=1", .annotations = WANTS "7Gi"};
+
+    options.nvidia_memory_guard = true;
+    SLICED(GPUS "=4", "1", "2");
+    put("n", "a", true, &seven);
+    put("n", "b", true, &seven);
+    ck_assert_reason(ask("n", &seven), REASON_SHARED_MEMORY);
+}
+END_TEST
+
+/* A sick device is one of the plugin's all the same. */
+START_TEST(a_sick_device_contradicts_nothing)
+{
+    NODE("n", GPUS "=8", GPUS "=7", T4 "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1");
+    ck_assert_int_eq(pool_of("n", GPUS)->capacity, 7);
+    ck_assert_int_eq(pool_of("n", GPUS)->isolation, ISOLATION_HARDWARE);
+    ck_assert_str_eq(pool_of("n", GPUS)->model, "Tesla-T4");
+}
+END_TEST
+
+/* Without labels a device may be a replica; the administrator's label says that it is not. */
+START_TEST(devices_without_labels_are_not_kept_apart)
+{
+    static const char hardware[] = "gpuledger.io/isolation=hardware";
+
+    NODE("n", GPUS "=8");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = hardware), REASON_ISOLATION);
+    NODE("said", GPUS "=8", .labels = "nvidia.com/gpu.replicas=1");
+    ck_assert_reason(ASK("said", GPUS "=1", .annotations = hardware), REASON_NONE);
+}
+END_TEST
+
+/* Marks of before labels were missed, and of after they were there. */
+START_TEST(labels_that_come_or_go_close_no_node)
+{
+    static const char *const marks[] = {"0", "1", "4", "4:time-slicing"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
+        g_autofree char *mark = g_strconcat("gpuledger.io/gpu-replicas=", marks[i], NULL);
+        const struct pod_words old = {GPUS "=1", .annotations = mark};
+        NODE("n", GPUS "=4");
+        put("n", "old", false, &old);
+        ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    }
+    PUT("n", "new", GPUS "=1");
+    ledger_drop(book, "old");
+    for (int replicas = 1; replicas <= 4; replicas *= 2) {
+        g_autofree char *labels = g_strdup_printf(
+            "nvidia.com/gpu.count=%d nvidia.com/gpu.replicas=%d", 4 / replicas, replicas);
+        NODE("n", GPUS "=4", .labels = labels);
+        ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    }
+    NODE("n", GPUS "=4");
+    put("n", "mps", false,
+        &(struct pod_words){GPUS "=1", .annotations = "gpuledger.io/gpu-replicas=4:mps"});
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+}
+END_TEST
+
+/* What a pod is given while labels are late or early is what devices are, and so it is marked. */
+START_TEST(a_mark_says_what_devices_are)
+{
+    static const struct {
+        const char *capacity, *labels, *later, *later_labels;
+        enum reason later_reason;
+    } cases[] = {
+        {GPUS "=4", MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2", GPUS "=4",
+         MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4", REASON_NONE},
+        {GPUS "=8", MPS "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=4", GPUS "=32",
+         MPS "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=4", REASON_OTHER_USE},
+        {GPUS "=8 nvidia.com/mig-1g.5gb=28", "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=2",
+         GPUS "=16", "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=2", REASON_NONE},
+    };
+
+    NODE("n", cases[_i].capacity, .labels = cases[_i].labels);
+    PUT("n", "a", GPUS "=1");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    NODE("n", cases[_i].later, .labels = cases[_i].later_labels);
+    ck_assert_reason(ASK("n", GPUS "=1"), cases[_i].later_reason);
+}
+END_TEST
+
+/* Of several models under one name the labels may be of another one at each pass. */
+START_TEST(labels_of_changing_models_close_no_node)
+{
+    for (int count = 1; count < 6; count++) {
+        g_autofree char *labels =
+            g_strdup_printf("nvidia.com/gpu.count=%d nvidia.com/gpu.replicas=1", count);
+        g_autofree char *name = g_strdup_printf("p%d", count);
+        NODE("n", GPUS "=6", .labels = labels);
+        ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+        PUT("n", name, GPUS "=1");
+    }
+}
+END_TEST
+
+/* Of whom a kind is known, the node has been changed since. */
+START_TEST(labels_that_are_late_hide_no_change)
+{
+    NODE("n", GPUS "=8", .labels = "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1");
+    PUT("n", "whole", GPUS "=1");
+    NODE("n", GPUS "=32", .labels = "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "whole");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+}
+END_TEST
+
+/* Policies keep such devices for nobody who will not be given them. */
+START_TEST(no_room_is_seen_for_pods_that_mind)
+{
+    struct terms terms = {.memory_min = GIB};
+    char device[] = GPUS;
+    struct shape shape = {.device = device, .cards = 1, .terms = &terms};
+
+    NODE("n", GPUS "=4", .labels = T4 "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=1");
+    ck_assert_int_eq(room_wanted_device(pool_of("n", GPUS), &shape).memory, PART_WHOLE);
+    NODE("n", GPUS "=4", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=1");
+    ck_assert_int_eq(room_wanted_device(pool_of("n", GPUS), &shape).memory, 0);
+    shape.terms = NULL;
+    ck_assert_int_eq(room_wanted_device(pool_of("n", GPUS), &shape).memory, PART_WHOLE);
+}
+END_TEST
+
+START_TEST(tenants_may_meet_on_devices_without_labels)
+{
+    static const struct pod_words words = {GPUS "=1"};
+    struct pod_view view = pod_view("b", &words);
+
+    options.tenant_isolation = ISOLATION_HARDWARE;
+    NODE("n", GPUS "=4");
+    put("n", "a", true, &words);
+    ck_assert_reason(ask("n", &words), REASON_NONE);
+    view.ns = "other";
+    struct allocation *bound = dialect_read_allocation(&view, &options, &warning);
+    bound->state = ALLOCATION_CONFIRMED;
+    ledger_put(book, "n", bound);
+    ck_assert_reason(ask("n", &words), REASON_OTHER_TENANT);
+    NODE("n", GPUS "=4", .labels = "nvidia.com/gpu.replicas=1");
+    ck_assert_reason(ask("n", &words), REASON_NONE);
+}
+END_TEST
+
 #define CONFIG(name) "nvidia.com/device-plugin.config=" name " "
 
 /* Between the flip of the label and the end of the change, in any order in which plugin and labels
@@ -278,10 +463,10 @@ static const struct flip {
     const char *configuration, *capacity, *replicas;
     int32_t usable;
 } flips[] = {
-    {"whole", "8", "1", 8},  {"shared", "8", "1", 0},  {"shared", "32", "1", 0},
-    {"shared", "8", "4", 0}, {"shared", "32", "4", 32}, {"whole", "32", "4", 0},
-    {"whole", "8", "4", 0},  {"whole", "32", "1", 0},  {"whole", "7", "1", 7},
-    {"shared", "28", "4", 28}, {"unheard-of", "8", "1", 8}, {"unheard-of", "32", "1", 0},
+    {"whole", "8", "1", 8},    {"shared", "8", "1", 0},     {"shared", "32", "1", 0},
+    {"shared", "8", "4", 0},   {"shared", "32", "4", 32},   {"whole", "32", "4", 0},
+    {"whole", "8", "4", 0},    {"whole", "32", "1", 0},     {"whole", "7", "1", 7},
+    {"shared", "28", "4", 28}, {"unheard-of", "8", "1", 8}, {"unheard-of", "32", "1", 32},
 };
 
 START_TEST(a_changing_configuration_gives_nothing)
@@ -411,6 +596,8 @@ START_TEST(a_bind_always_says_the_replicas)
     } cases[] = {{GPUS "=8", "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2:time-slicing"},
                  {GPUS "=8", MPS "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2:mps"},
                  {GPUS "=8", "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1", "1"},
+                 {GPUS "=4", MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2", "4"},
+                 {GPUS "=8", NULL, "0"},
                  {GPUS "=7", "nvidia.com/gpu.sharing-strategy=time-slicing", "0"}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -452,6 +639,16 @@ int main(void)
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
     tcase_add_test(tcase, pods_of_other_replicas_must_end_first);
     tcase_add_test(tcase, mps_parts_of_other_sizes_must_end_first);
+    tcase_add_loop_test(tcase, labels_that_contradict_promise_nothing, 0, 6);
+    tcase_add_test(tcase, the_guard_counts_the_larger_of_label_and_devices);
+    tcase_add_test(tcase, a_sick_device_contradicts_nothing);
+    tcase_add_test(tcase, devices_without_labels_are_not_kept_apart);
+    tcase_add_test(tcase, labels_that_come_or_go_close_no_node);
+    tcase_add_loop_test(tcase, a_mark_says_what_devices_are, 0, 3);
+    tcase_add_test(tcase, labels_of_changing_models_close_no_node);
+    tcase_add_test(tcase, labels_that_are_late_hide_no_change);
+    tcase_add_test(tcase, no_room_is_seen_for_pods_that_mind);
+    tcase_add_test(tcase, tenants_may_meet_on_devices_without_labels);
     tcase_add_test(tcase, another_kind_of_sharing_must_end_first);
     tcase_add_loop_test(tcase, a_mark_without_a_kind_says_a_number, 0, 8);
     tcase_add_test(tcase, who_wants_all_there_is_has_one_card);

@@ -109,7 +109,9 @@ END_TEST
 START_TEST(whole_cards_are_nobodys_neighbours)
 {
     options.tenant_isolation = ISOLATION_HARDWARE;
-    desk_node(&(struct node_view){.name = "n", .capacity = PAIRS({GPU, "2"})});
+    desk_node(&(struct node_view){.name = "n",
+                                  .labels = PAIRS({"nvidia.com/gpu.replicas", "1"}),
+                                  .capacity = PAIRS({GPU, "2"})});
     ck_assert(enters(ONE("a", "1")));
     ck_assert(enters(ONE("b", "2")));
 }

@@ -364,7 +364,7 @@ static bool node_parts(const struct node *node, const struct share *share,
     if (node->n_choosy == 0 && !work_class_is_choosy(work_class))
         return false;
     return card ? node_taken_by_class(node, card, NULL, work_class)
-                : pool && (pool->shared || pool->sliced) &&
+                : pool && pool_may_be_shared(pool) &&
                       node_taken_by_class(node, NULL, pool, work_class);
 }
 

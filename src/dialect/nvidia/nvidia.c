@@ -276,8 +276,14 @@ static struct allocation *read_allocation(const struct pod_view *view,
 /* The devices were given when cards were divided as they are. Of two kinds, one may not be known. */
 static bool is_divided_alike(const struct share *share, const struct pool *pool)
 {
-    return g_str_equal(share->device, pool->resource) &&
-           (share->replicas == 0 || share->replicas == pool->replicas) &&
+    if (!g_str_equal(share->device, pool->resource))
+        return false;
+    if (share->replicas == 0 || (pool->doubt != DOUBT_NONE && share->sharing == SHARING_UNKNOWN))
+        return true;
+    if (pool->doubt != DOUBT_NONE &&
+        pool->divided == 0) /* only MPS has promised a part of the memory */
+        return share->sharing != SHARING_MPS;
+    return share->replicas == pool->divided &&
            (share->sharing == SHARING_UNKNOWN || pool->sharing == SHARING_UNKNOWN ||
             share->sharing == pool->sharing);
 }
@@ -377,9 +383,13 @@ const struct dialect dialect_nvidia = {
             .nodes =
                 "Capacity and allocatable of these resources, and the labels of GPU Feature "
                 "Discovery: product, memory, count, replicas, sharing strategy, compute "
-                "capability, driver. Where they contradict the capacity, that counts, with a "
-                "warning; but a node whose `nvidia.com/device-plugin.config` is being "
-                "changed gives nothing until both agree (`--nvidia-config-replicas`). A label "
+                "capability, driver. Where they contradict the capacity (for up to a minute after "
+                "a change, or with several models), that counts, with a warning: the larger number "
+                "of replicas is taken, and no pod that asks for a model, a memory or isolation is "
+                "placed. Without them no isolation is promised, unless the label "
+                "`nvidia.com/gpu.replicas: 1` says that a device is a card. A node whose "
+                "`nvidia.com/device-plugin.config` is being changed to one that "
+                "`--nvidia-config-replicas` names gives nothing until both agree. A label "
                 "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With "
                 "the annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
                 "one pod, with `gpuledger.io/slots` so many devices are given of shared cards. "

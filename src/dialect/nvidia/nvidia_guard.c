@@ -107,7 +107,7 @@ enum reason nvidia_guard_refuse(const struct node *node, const struct request *r
                                 const struct pool *pool)
 {
     /* With MPS each replica has a limit; elsewhere one pod has the device. */
-    if (!pool->shared || pool->isolation != ISOLATION_NONE || pool->memory == 0)
+    if (!pool_may_be_shared(pool) || pool->sharing == SHARING_MPS || pool->memory == 0)
         return REASON_NONE;
     const int64_t own = wants(pool, request->terms, asked_devices(request, pool));
     if (own > pool->memory)

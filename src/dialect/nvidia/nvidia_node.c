@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a node of NVIDIA's own plugin has: pools of devices, and what the labels of GPU Feature
- * Discovery say of them. Where they contradict what kubelet reports, that counts.
+ * Discovery say of them. Where they contradict what kubelet reports, that counts, and nothing else
+ * that they say of the cards is relied on. They do so
+ *  - for up to a minute after each change: the plugin reports at once, the labels are written every
+ *    60 s (NVIDIA/k8s-device-plugin@v0.20.0:cmd/gpu-feature-discovery/main.go);
+ *  - where cards of several models have one name, as the labels are those of one model, and where
+ *    mig.strategy is mixed, as cards in MIG mode are counted with the others
+ *    (internal/lm/mig-strategy.go).
  */
 #include "core/fail.h"
 #include "dialect/digits.h"
@@ -47,6 +53,7 @@ struct facts {
     int64_t replicas;
     bool shared;     /* if anything says so */
     bool mps;
+    enum doubt doubt;
 };
 
 /* The resource's own label: "nvidia.com/gpu.shared" is described by "nvidia.com/gpu.…". */
@@ -154,6 +161,8 @@ static struct facts read_facts(const struct node_view *view, const char *resourc
         }
         facts.model = topology_keep(topology, model);
     }
+    if (facts.count == 0 && facts.replicas == 0 && !product && !strategy)
+        facts.doubt = DOUBT_UNSAID;
     /* What the administrator says is there because nobody else knows it. */
     if ((is_mig || !own || !*own ||
          !read_memory(view, own, string_pairs_get(&view->labels, own), &facts.memory,
@@ -166,16 +175,28 @@ static struct facts read_facts(const struct node_view *view, const char *resourc
     return facts;
 }
 
+/* Some cards are in MIG mode, and counted all the same. */
+static bool has_instances(const struct node_view *view)
+{
+    for (size_t i = 0; i < view->capacity.n; i++) {
+        if (g_str_has_prefix(view->capacity.items[i].key, NVIDIA_MIG_PREFIX) &&
+            !g_str_equal(view->capacity.items[i].value, "0"))
+            return true;
+    }
+    return false;
+}
+
 /* Whether plugin and labels have not caught up with the configuration that the node is to have.
  * Fewer devices than there should be are lost cards, unless they are as many as another number of
  * replicas would give. */
-static bool is_changing(const struct facts *facts, int64_t announced, int64_t reported)
+static bool is_changing(const struct node_view *view, const struct facts *facts, int64_t announced,
+                        int64_t reported)
 {
     if (facts->replicas > 0 && facts->replicas != announced)
         return true;
-    return facts->count > 0 && (reported > facts->count * announced ||
-                                (reported % facts->count == 0 &&
-                                 reported / facts->count != announced));
+    return facts->count > 0 && !has_instances(view) &&
+           (reported > facts->count * announced ||
+            (reported % facts->count == 0 && reported / facts->count != announced));
 }
 
 /* Of devices that may all be on one card, no more are given than it may have holders. */
@@ -186,6 +207,7 @@ static int64_t withhold(const struct node_view *view, const struct facts *facts,
     int64_t most = reported;
     struct node_slots slots;
 
+    *ret_why = WITHHELD_NONE;
     if (!facts->shared)
         return reported;
     if (!facts->mps && exclusive && *exclusive) {
@@ -211,38 +233,65 @@ static int64_t withhold(const struct node_view *view, const struct facts *facts,
     return most;
 }
 
-/* How many of `reported` devices may be given. */
-static int64_t usable_devices(const struct node_view *view, const char *resource,
-                              const struct facts *facts, const struct dialect_options *options,
-                              int64_t reported, enum withheld *ret_why, char **ret_warning)
+/* Whether the node is being changed to another configuration, which is said. */
+static bool tell_change(const struct node_view *view, const char *resource,
+                        const struct facts *facts, const struct dialect_options *options,
+                        int64_t reported, char **ret_warning)
 {
-    *ret_why = WITHHELD_NONE;
     const char *configuration = string_pairs_get(&view->labels, LABEL_CONFIG);
-    int64_t expected = facts->count * MAX(facts->replicas, 1);
 
-    if (configuration && !g_str_has_prefix(resource, NVIDIA_MIG_PREFIX)) {
-        int64_t announced =
-            nvidia_replicas_find(options->nvidia_config_replicas, configuration);
-        if (announced == 0)
-            announced = facts->replicas;
-        if (announced > 0 && is_changing(facts, announced, reported)) {
-            warn(ret_warning,
-                 g_strdup_printf("node '%s' is being changed to configuration '%.64s': %s is not "
-                                 "given until the node reports what it makes of the cards",
-                                 view->name, configuration, resource));
-            *ret_why = WITHHELD_CHANGE;
-            return 0;
-        }
-    }
-    if (facts->count > 0 && reported != expected)
-        warn(ret_warning, g_strdup_printf("node '%s': its labels promise %" G_GINT64_FORMAT
-                                          " of %s, it has %" G_GINT64_FORMAT ", which counts",
-                                          view->name, expected, resource, reported));
-    return withhold(view, facts, reported, ret_why, ret_warning);
+    if (!configuration || g_str_has_prefix(resource, NVIDIA_MIG_PREFIX))
+        return false;
+    const int64_t announced = nvidia_replicas_find(options->nvidia_config_replicas, configuration);
+    if (announced == 0 || !is_changing(view, facts, announced, reported))
+        return false;
+    warn(ret_warning,
+         g_strdup_printf("node '%s' is being changed to configuration '%.64s': %s is not "
+                         "given until the node reports what it makes of the cards",
+                         view->name, configuration, resource));
+    return true;
+}
+
+/* Of `capacity` devices, the sick ones among them, each is a part of a card that so many are, or of
+ * fewer: the larger of labels and devices. Gives what devices alone say, which is 0 if they do not. */
+static int64_t doubt_facts(const struct node_view *view, const char *resource, struct facts *facts,
+                           int64_t capacity, char **ret_warning)
+{
+    const int64_t expected = facts->count * MAX(facts->replicas, 1);
+
+    if (facts->doubt == DOUBT_UNSAID)
+        return 0;
+    if (facts->count == 0 || capacity == expected)
+        return facts->shared ? facts->replicas : 1;
+    facts->doubt = DOUBT_CONTRADICTED;
+    warn(ret_warning, g_strdup_printf("node '%s': its labels promise %" G_GINT64_FORMAT
+                                      " of %s, it has %" G_GINT64_FORMAT ", which counts; nothing "
+                                      "else is promised of them",
+                                      view->name, expected, resource, capacity));
+    facts->replicas = MAX(facts->replicas, (capacity + facts->count - 1) / facts->count);
+    facts->shared |= facts->replicas > 1;
+    return has_instances(view) || capacity % facts->count != 0 ? 0 : capacity / facts->count;
+}
+
+/* Without labels a device may be a replica: these have a card's plain name unless the plugin renames
+ * them, and its chart leaves GPU Feature Discovery off
+ * (NVIDIA/k8s-device-plugin@v0.20.0:deployments/helm/nvidia-device-plugin/values.yaml). */
+static enum isolation isolation_of(const struct facts *facts)
+{
+    if (facts->doubt != DOUBT_NONE || (facts->shared && !facts->mps))
+        return ISOLATION_NONE;
+    return facts->shared ? ISOLATION_HOOK : ISOLATION_HARDWARE;
+}
+
+static enum sharing sharing_of(const struct facts *facts)
+{
+    if (facts->doubt != DOUBT_NONE)
+        return SHARING_UNKNOWN;
+    return !facts->shared ? SHARING_WHOLE : facts->mps ? SHARING_MPS : SHARING_SLICED;
 }
 
 static bool read_devices(const struct node_view *view, const char *resource, int64_t *ret_devices,
-                         GError **error)
+                         int64_t *ret_capacity, GError **error)
 {
     const char *usable = string_pairs_get(&view->allocatable, resource);
     int64_t capacity, allocatable = NVIDIA_DEVICES_MAX;
@@ -255,41 +304,40 @@ static bool read_devices(const struct node_view *view, const char *resource, int
                          "node '%s': capacity %s is %" G_GINT64_FORMAT "; it must not be above %d",
                          view->name, resource, capacity, NVIDIA_DEVICES_MAX);
     *ret_devices = MIN(capacity, allocatable);
+    *ret_capacity = capacity;
     return true;
 }
 
 static void add_pool(const struct node_view *view, const char *resource, int64_t reported,
-                     const struct dialect_options *options, struct topology *topology,
-                     char **ret_warning)
+                     int64_t capacity, const struct dialect_options *options,
+                     struct topology *topology, char **ret_warning)
 {
     struct facts facts = read_facts(view, resource, options, topology, ret_warning);
-
-    if (facts.count > 0 && reported > facts.count)
-        facts.shared = true;
-    enum withheld why;
-    int64_t usable = usable_devices(view, resource, &facts, options, reported, &why, ret_warning);
-    if (!facts.shared)
+    enum withheld why = WITHHELD_CHANGE;
+    int64_t usable = 0;
+    const bool changing = tell_change(view, resource, &facts, options, reported, ret_warning);
+    const int64_t divided = doubt_facts(view, resource, &facts, capacity, ret_warning);
+    if (!changing)
+        usable = withhold(view, &facts, reported, &why, ret_warning);
+    if (!facts.shared && facts.doubt != DOUBT_UNSAID)
         facts.replicas = 1;
-    else if (facts.replicas <= 1) /* the label is late: what is reported tells, if it divides */
-        facts.replicas =
-            facts.count > 0 && reported % facts.count == 0 ? reported / facts.count : 0;
-    bool mps = facts.shared && facts.mps;
+    else if (facts.replicas <= 1)
+        facts.replicas = 0;
+    const bool mps = facts.shared && facts.mps;
     topology->pools[topology->n_pools++] = (struct pool){
         .resource = topology_keep(topology, resource),
-        .model = (char *)facts.model,
+        .model = facts.doubt != DOUBT_NONE ? NULL : (char *)facts.model,
         .capacity = (int32_t)usable,
         .reported = (int32_t)reported,
         .withheld = why,
         .at_once = mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
         .memory = mps && facts.replicas > 0 ? facts.memory / facts.replicas : facts.memory,
-        .sharing = mps            ? SHARING_MPS
-                   : facts.shared ? SHARING_SLICED
-                                  : SHARING_WHOLE,
+        .sharing = sharing_of(&facts),
         .shared = facts.shared,
+        .doubt = facts.doubt,
         .replicas = (int32_t)facts.replicas,
-        .isolation = mps            ? ISOLATION_HOOK
-                     : facts.shared ? ISOLATION_NONE
-                                    : ISOLATION_HARDWARE,
+        .divided = (int32_t)divided,
+        .isolation = isolation_of(&facts),
     };
 }
 
@@ -297,7 +345,7 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
     struct topology *topology = ret_topology;
-    int64_t devices;
+    int64_t devices, all;
 
     if (is_foreign_node(view))
         return false;
@@ -305,12 +353,12 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
         const char *resource = view->capacity.items[i].key;
         if (!nvidia_is_device(resource))
             continue;
-        if (!read_devices(view, resource, &devices, error))
+        if (!read_devices(view, resource, &devices, &all, error))
             return false;
         const char *capacity = view->capacity.items[i].value;
         if (g_str_equal(capacity, "0") || topology->n_pools == NODE_POOLS_MAX)
             continue;
-        add_pool(view, resource, devices, options, topology, ret_warning);
+        add_pool(view, resource, devices, all, options, topology, ret_warning);
     }
     if (topology->n_pools == 0)
         return false;

@@ -140,6 +140,7 @@ static void tell_node_terms(const struct message_context *context)
 {
     const struct terms *terms = context->request->terms;
     const struct node *node = context->node;
+    const struct pool *pool = context->ask->device ? node_pool(node, context->ask->device) : NULL;
 
     if (terms && node->compute < terms->compute_min && node->compute == 0)
         g_string_append(context->text, "has no label " DISCOVERY_COMPUTE ", which the "
@@ -156,7 +157,13 @@ static void tell_node_terms(const struct message_context *context)
         append_driver(context->text, node->driver);
         g_string_append(context->text, ", the pod wants ");
         append_driver(context->text, terms->driver_min);
-    } else if (context->ask->device)
+    } else if (pool && !pool_is_known(pool, terms))
+        g_string_append_printf(context->text,
+                               pool->doubt == DOUBT_UNSAID
+                                   ? "has no labels that say what its %s are"
+                                   : "its labels contradict the number of its %s",
+                               pool->resource);
+    else if (context->ask->device)
         g_string_append_printf(context->text, "its %s are not what the pod accepts",
                                context->ask->device);
 }
