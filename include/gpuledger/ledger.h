@@ -280,7 +280,7 @@ struct allocation {
     bool alternative;        /* others read the same resources of the pod: the node decides */
     struct host host;        /* of the pod as a whole */
     int64_t match_amount;    /* as in struct request */
-    int64_t card_units; /* what its annotations say that its card has, AMOUNT_NODE_UNITS; or 0 */
+    int64_t card_units; /* what its card had when it was placed, AMOUNT_NODE_UNITS; 0: not known */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
     bool refused;            /* of a booking: no Binding of it was, or will be, carried out */

@@ -7,6 +7,7 @@
  */
 #include "core/fail.h"
 #include "audit/audit_rows.h"
+#include "core/ledger/granted_unit.h"
 #include "core/ledger.h"
 #include "store/images/node_images.h"
 
@@ -96,7 +97,7 @@ static bool is_asked_for(const struct allocation *told, const struct allocation 
             g_strcmp0(asked[i].device, share->device) == 0 &&
             allocation_share_dialect(told, &asked[i]) == allocation_share_dialect(held, share) &&
             (share->place.size > 0 || /* an instance may be larger */
-             card_bytes(held->node, card, asked[i].memory) ==
+             card_bytes(held->node, card, granted_amount(held, held->node, asked[i].memory)) ==
                  card_bytes(held->node, card, share->memory)))
             return true;
     }

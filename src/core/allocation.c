@@ -5,6 +5,7 @@
  * enum share_basis.
  */
 #include "core/allocation.h"
+#include "core/ledger/granted_unit.h"
 #include "core/ledger.h"
 
 #include <gpuledger/mig.h>
@@ -166,6 +167,7 @@ struct allocation *allocation_join(struct allocation *take_first, struct allocat
     both->terms = terms_ref(first->terms);
     both->match_amount = first->match_amount;
     both->assume_time_ns = first->assume_time_ns;
+    both->card_units = MAX(first->card_units, other->card_units);
     both->distrust = first->distrust;
     both->assigned = first->assigned;
     both->waiting = first->waiting;
@@ -292,14 +294,22 @@ static void choose_reading(struct allocation *allocation, const struct dialect *
     allocation->assume_time_ns = chosen->assume_time_ns;
 }
 
+static bool is_regranted(const struct allocation *allocation, const struct node *node,
+                         const struct share *share)
+{
+    return !share->device &&
+           granted_amount(allocation, node, share->memory).kind != share->memory.kind;
+}
+
 /* Keeps all shares before the first are left out. */
-static bool keep_known(struct allocation *allocation)
+static bool keep_known(struct allocation *allocation, const struct node *node)
 {
     struct allocation_own *own = allocation_own(allocation);
     bool conditional = own->n_readings > 0;
 
     for (uint32_t i = 0; !own->known && i < allocation->n_shares; i++)
-        conditional |= allocation->shares[i].basis != SHARE_HELD;
+        conditional |= allocation->shares[i].basis != SHARE_HELD ||
+                       is_regranted(allocation, node, &allocation->shares[i]);
     if (conditional && !own->known) {
         own->n_known = allocation->n_shares;
         own->known =
@@ -312,15 +322,19 @@ void allocation_choose(struct allocation *allocation, const struct node *node)
 {
     struct allocation_own *own = allocation_own(allocation);
 
-    if (!keep_known(allocation))
+    if (!keep_known(allocation, node))
         return;
     const struct dialect *picked = pick_alternative(allocation, node);
     if (own->n_readings > 0)
         choose_reading(allocation, picked, node);
     allocation->n_shares = 0;
     for (uint32_t i = 0; i < own->n_known; i++) {
-        if (share_counts(allocation, &own->known[i], picked, node))
-            allocation->shares[allocation->n_shares++] = own->known[i];
+        if (!share_counts(allocation, &own->known[i], picked, node))
+            continue;
+        struct share *share = &allocation->shares[allocation->n_shares++];
+        *share = own->known[i];
+        if (!share->device)
+            share->memory = granted_amount(allocation, node, share->memory);
     }
 }
 

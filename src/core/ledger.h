@@ -25,6 +25,7 @@ struct node_own {
     uint64_t freed_at; /* ledger_freed when something of it alone last may have become free */
     /* Counts what else has changed of its allocations: what they say beside what they hold. */
     uint64_t told;
+    bool granted_otherwise;   /* as granted_unit.h has it; of when its pods were chosen last */
     struct node_pulse *pulse; /* the ledger's (core/ledger/pulses.h); `alone` of a node in none */
     struct node_pulse alone;
     struct node node;

@@ -262,6 +262,7 @@ static void become(struct node *node, const struct node *from)
     node_own(node)->generation = node_own(from)->generation;
     node_own(node)->hardware = node_own(from)->hardware;
     node_own(node)->freed_at = node_own(from)->freed_at;
+    node_own(node)->granted_otherwise = node_own(from)->granted_otherwise;
     node_own(node)->pulse->version++;
 }
 

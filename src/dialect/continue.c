@@ -342,6 +342,7 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->assume_time_ns = known->assume_time_ns || known->distrust == DISTRUST_UNSEALED
                                ? known->assume_time_ns
                                : fresh->assume_time_ns;
+    next->card_units = known->card_units ? known->card_units : fresh->card_units;
     next->oversubscribes = known->oversubscribes;
     next->work_class = work_class_ref(known->class_open ? fresh->work_class : known->work_class);
     next->replica_of = known->replica_of ? known->replica_of : fresh->replica_of;

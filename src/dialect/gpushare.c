@@ -484,7 +484,9 @@ static void write_annotations(const struct allocation *allocation, const struct 
 {
     /* NULL if the node has changed since the card was chosen. The plugin does not read the size. */
     const struct card *card = node_card(node, allocation->shares[0].card);
-    int64_t card_units = card ? card->memory / node->memory_unit : 0;
+    const int64_t now = card ? card->memory / node->memory_unit : 0;
+    /* A Binding that is sent again states what the pod was granted of. */
+    const int64_t card_units = allocation->card_units ? allocation->card_units : now;
 
     annotations_add(annotations, KEY_IDX,
                     g_strdup_printf("%d", allocation->shares[0].card));
@@ -525,7 +527,8 @@ const struct dialect dialect_gpushare = {
                 "card's compute.",
             .nodes = "Capacity `aliyun.com/gpu-mem` and `aliyun.com/gpu-count`: a card is their "
                      "quotient. Whether a unit is a GiB or a MiB is guessed per node, or said with "
-                     "`--gpushare-memory-unit`. Unequal cards: annotation "
+                     "`--gpushare-memory-unit`. If the plugin is started with the other unit, pods "
+                     "keep what they were granted. Unequal cards: annotation "
                      "`gpuledger.io/card-memory`, in the same unit, by index (`10,20`). The "
                      "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out. Of ACK's "
                      "labels `ack.node.gpu.placement` (`binpack`, `spread`) is the node's own "

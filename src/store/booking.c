@@ -21,6 +21,15 @@ static int64_t next_assume_time(const struct node *node, int64_t now_ns)
     return time_ns;
 }
 
+/* What its Binding says that its card has, 0 where it says nothing in the node's units. */
+static int64_t units_of_card(const struct allocation *allocation, const struct node *node)
+{
+    const struct card *card = node_card(node, allocation->shares[0].card);
+    const bool units = allocation->shares[0].memory.kind == AMOUNT_NODE_UNITS;
+
+    return units && card ? card->memory / node->memory_unit : 0;
+}
+
 static struct allocation *place(const struct booking_entry *entry,
                                 const struct placement *placement)
 {
@@ -46,6 +55,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->heeded = true;
     allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
     allocation_witness(allocation, node);
+    allocation->card_units = units_of_card(allocation, node);
     return ledger_reserve(ledger, node->name, allocation, ret_reason);
 }
 
@@ -58,10 +68,23 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
 
     allocation->state = ALLOCATION_HELD;
     allocation_witness(allocation, node);
+    allocation->card_units = units_of_card(allocation, node);
     return ledger_reserve(ledger, node->name, allocation, &reason);
 }
 
 /* --- as text -------------------------------------------------------------------------------- */
+
+/* In the units of then, whatever those of the node are now. */
+static struct share as_granted(const struct allocation *booking, uint32_t i)
+{
+    uint32_t n;
+    const struct share *known = allocation_known(booking, &n);
+    struct share share = booking->shares[i];
+
+    if (n == booking->n_shares && known[i].memory.kind == AMOUNT_NODE_UNITS)
+        share.memory = known[i].memory;
+    return share;
+}
 
 void booking_encode(struct json_writer *writer, const struct allocation *booking)
 {
@@ -80,6 +103,8 @@ void booking_encode_on(struct json_writer *writer, const struct allocation *book
     json_key_string(writer, "node", node);
     json_key_string(writer, "dialect", booking->dialect->name);
     json_key_int(writer, "amount", booking->match_amount);
+    if (booking->card_units > 0)
+        json_key_int(writer, "cardUnits", booking->card_units);
     if (booking->oversubscribes)
         json_key_bool(writer, "oversubscribes", true);
     if (booking->work_class)
@@ -88,15 +113,17 @@ void booking_encode_on(struct json_writer *writer, const struct allocation *book
         json_key_int(writer, "wanted", booking->terms->memory_wanted);
     json_key_string(writer, "time", time);
     json_key_array(writer, "shares");
-    for (uint32_t i = 0; i < booking->n_shares; i++)
-        share_encode(writer, &booking->shares[i]);
+    for (uint32_t i = 0; i < booking->n_shares; i++) {
+        const struct share share = as_granted(booking, i);
+        share_encode(writer, &share);
+    }
     json_end_array(writer);
     json_end_object(writer);
 }
 
 struct booking {
     const char *uid, *ns, *name, *node, *dialect, *time, *work_class;
-    int64_t amount, wanted;
+    int64_t amount, wanted, card_units;
     bool oversubscribes;
     const cJSON *shares;
 };
@@ -110,6 +137,7 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, work_class, "class", 0),
     JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct booking, card_units, "cardUnits", 0),
     JSON_FIELD_BOOL(struct booking, oversubscribes, "oversubscribes", 0),
     JSON_FIELD_INT64(struct booking, wanted, "wanted", 0),
     JSON_FIELD_ARRAY(struct booking, shares, "shares", JSON_REQUIRED),
@@ -168,6 +196,7 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     allocation->state = ALLOCATION_UNKNOWN;
     allocation->waiting = dialect->in_flight != NULL;
     allocation->match_amount = booking.amount;
+    allocation->card_units = MAX(booking.card_units, 0);
     allocation->oversubscribes = booking.oversubscribes;
     allocation->class_open = !booking.work_class;
     allocation->work_class =

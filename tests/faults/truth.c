@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define NO_CARD (-1)
+#define MIB (INT64_C(1) << 20)
+#define GIB (INT64_C(1) << 30)
 
 static bool is_alive(const struct pod *pod)
 {
@@ -49,20 +51,37 @@ void truth_note_bind(struct pod *pod)
     }
 }
 
+/* No card of these worlds has 1000 GiB, or fewer MiB. */
+static gint64 unit_of(int card_units)
+{
+    return card_units >= 1000 ? MIB : GIB;
+}
+
+static gint64 card_bytes(const struct shape *shape)
+{
+    return shape->units * unit_of(shape->units);
+}
+
+/* By what its Binding states of the card. */
+static gint64 granted_bytes(const struct pod *pod)
+{
+    return pod->units * unit_of(atoi(pod->annotations[DEV]));
+}
+
 /* Of the card, as the node may have looked to whoever chose it. */
-static int units_of(const struct pod *pod, int card)
+static gint64 bytes_of(const struct pod *pod, int card)
 {
     const GArray *shapes = server.shapes[pod->node];
-    int units = 0;
+    gint64 bytes = 0;
 
     for (guint i = shapes->len; i-- > 0;) {
         const struct shape *shape = &g_array_index(shapes, struct shape, i);
         if (card < shape->cards)
-            units = MAX(units, shape->units);
+            bytes = MAX(bytes, card_bytes(shape));
         if (shape->version <= pod->known[NODE])
             break;
     }
-    return units;
+    return bytes;
 }
 
 static bool may_look_healthy(const struct pod *pod, int card)
@@ -81,7 +100,8 @@ static bool may_look_healthy(const struct pod *pod, int card)
 
 void truth_check_grant(const struct pod *pod)
 {
-    int card = card_of(pod), held = 0;
+    int card = card_of(pod);
+    gint64 held = 0;
 
     HOLDS(pod->known[NODE] >= 0, "%s was bound without being asked for", pod->uid);
     HOLDS(card != NO_CARD && pod->annotations[DEV] && pod->annotations[ASSUME_TIME] &&
@@ -92,8 +112,8 @@ void truth_check_grant(const struct pod *pod)
 
     if (!is_alive(pod)) /* it is bound, and holds nothing */
         return;
-    const int units = units_of(pod, card);
-    HOLDS(units > 0, "%s is on card %d of n%d, which there is not", pod->uid, card, pod->node);
+    const gint64 bytes = bytes_of(pod, card);
+    HOLDS(bytes > 0, "%s is on card %d of n%d, which there is not", pod->uid, card, pod->node);
     HOLDS(may_look_healthy(pod, card), "%s is on card %d of n%d, which is unhealthy", pod->uid, card,
           pod->node);
     for (int i = 0; i < PODS; i++) {
@@ -101,21 +121,54 @@ void truth_check_grant(const struct pod *pod)
         if (!truth_holds(other) || other->node != pod->node || !other->granted)
             continue;
         if (card_of(other) == card)
-            held += other->units;
+            held += granted_bytes(other);
         HOLDS(other == pod || other->units != pod->units || !is_waiting(other) ||
                   sim_now_us() - other->moved_us >= WAITED_FOR_US,
               "%s and %s of n%d wait, and ask for the same", pod->uid, other->uid, pod->node);
     }
-    HOLDS(held <= units, "card %d of n%d holds %d of %d since %s was bound", card, pod->node,
-          held, units, pod->uid);
+    HOLDS(held <= bytes,
+          "card %d of n%d holds %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " since %s was bound",
+          card, pod->node, held, bytes, pod->uid);
 }
 
 /* --- what must be --------------------------------------------------------------------------- */
 
-/* A node's cards as pods hold them, in units. */
+/* A node's cards as pods hold them, in bytes. */
 struct usage {
-    int used[CARDS_MAX], holders[CARDS_MAX], unplaced;
+    gint64 used[CARDS_MAX], unplaced;
+    int holders[CARDS_MAX];
 };
+
+/* What the Binding was told in; 0: it does not say. */
+static gint64 stated_unit(const struct pod *pod, const struct shape *shape)
+{
+    const char *units = pod->annotations[DEV];
+
+    return !units ? 0 : unit_of(atoi(units) == shape->units ? shape->units : atoi(units));
+}
+
+static bool has_pods_in_gib(int node)
+{
+    for (int i = 0; i < PODS; i++) {
+        const struct pod *pod = &server.pods[i];
+        if (truth_holds(pod) && pod->node == node && stated_unit(pod, server_shape(node)) == GIB)
+            return true;
+    }
+    return false;
+}
+
+/* The device plugin may have counted in another unit when it was bound: what was granted stays. What may
+ * have been either is the larger, if a card has so much. */
+static gint64 held_bytes(const struct pod *pod)
+{
+    const struct shape *shape = server_shape(pod->node);
+    const gint64 now = unit_of(shape->units), stated = stated_unit(pod, shape);
+    const gint64 in_gib = pod->units * GIB, card = card_bytes(shape);
+
+    if (now == MIB && (stated == GIB || (!stated && in_gib <= card && has_pods_in_gib(pod->node))))
+        return MIN(in_gib, card);
+    return now == GIB && stated == MIB && in_gib > card ? pod->units * MIB : pod->units * now;
+}
 
 static struct usage usage_of(int node)
 {
@@ -130,10 +183,10 @@ static struct usage usage_of(int node)
         if (!pod->annotations[IDX] && card == NO_CARD) /* the plugin gives it none of several */
             continue;
         if (card != NO_CARD && card < shape->cards) {
-            usage.used[card] += pod->units;
+            usage.used[card] += held_bytes(pod);
             usage.holders[card]++;
         } else {
-            usage.unplaced += pod->units;
+            usage.unplaced += held_bytes(pod);
         }
     }
     return usage;
@@ -154,7 +207,8 @@ enum verdict truth_verdict(const struct pod *pod, int node)
     }
     for (int card = 0; card < shape->cards; card++) {
         if (!(server_sick(node) >> card & 1) &&
-            pod->units <= shape->units - usage.used[card] - usage.unplaced)
+            pod->units * unit_of(shape->units) <=
+                card_bytes(shape) - usage.used[card] - usage.unplaced)
             return VERDICT_YES;
     }
     return VERDICT_NO;
@@ -183,14 +237,12 @@ static char *describe_truth(void)
 
         g_string_append_printf(text, "n%d%s\n", node, shape->exists ? "" : " gone");
         gsize name = text->len;
-        gint64 unit = shape->units >= 1000 ? 1 << 20 : 1 << 30;
         for (int card = 0; card < shape->cards; card++)
-            g_string_append_printf(text,
-                                   " %d: %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT " by %d%s\n", card,
-                                   usage.used[card] * unit, shape->units * unit, usage.holders[card],
+            g_string_append_printf(text, " %d: %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT " by %d%s\n",
+                                   card, usage.used[card], card_bytes(shape), usage.holders[card],
                                    server_sick(node) >> card & 1 ? " sick" : "");
         if (shape->cards > 0)
-            g_string_append_printf(text, " anywhere: %" G_GINT64_FORMAT "\n", usage.unplaced * unit);
+            g_string_append_printf(text, " anywhere: %" G_GINT64_FORMAT "\n", usage.unplaced);
         describe_pods(text, node);
         if (text->len == name)
             g_string_truncate(text, before);

@@ -121,6 +121,66 @@ START_TEST(a_card_may_shrink_below_its_pods)
 }
 END_TEST
 
+/* What a pod was granted stays what it was, if the size of its card tells the unit. */
+START_TEST(what_was_granted_in_another_unit_stays)
+{
+    static const struct {
+        int64_t units, card_units, in_gib, in_mib;
+    } cases[] = {
+        {8, 16, 8 * GIB, 8 * GIB},       {8, 0, 8 * GIB, 8 * MIB},
+        {8, 16384, 8 * GIB, 8 * MIB}, /* it may have been edited: no less than in GiB, there */
+        {4096, 16384, 4 * GIB, 4 * GIB}, {4096, 0, 4096 * GIB, 4 * GIB},
+        {32, 16, 32 * GIB, 16 * GIB},
+    };
+    const struct node *node = set_cards("n1", GIB, 2, (const int64_t[]){16, 16});
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct allocation *held =
+            HOLDING("u", {.memory = {cases[i].units, AMOUNT_NODE_UNITS}, .card = 0});
+        held->card_units = cases[i].card_units;
+        ledger_put(book, "n1", held);
+        for (int j = 0; j < 3; j++) { /* there and back */
+            const int64_t unit = j == 1 ? MIB : GIB, size = 16 * GIB / unit;
+            set_cards("n1", unit, 2, (const int64_t[]){size, size});
+            ck_assert_msg(node->cards[0].memory_used ==
+                              (j == 1 ? cases[i].in_mib : cases[i].in_gib),
+                          "case %zu, %d: %" G_GINT64_FORMAT, i, j, node->cards[0].memory_used);
+        }
+        ledger_drop(book, "u");
+    }
+}
+END_TEST
+
+/* A pod that states no card may have been granted GiB, where others were. */
+START_TEST(what_may_be_of_the_other_unit_is_the_larger)
+{
+    const struct node *node = set_cards("n1", MIB, 1, (const int64_t[]){16384});
+
+    put("n1", "u", 0, 4);
+    put("n1", "v", 0, 4096); /* no card has so many GiB */
+    ck_assert_int_eq(node->cards[0].memory_used, 4100 * MIB);
+    struct allocation *other = HOLDING("w", {.memory = {3, AMOUNT_NODE_UNITS}, .card = 0});
+    other->card_units = 16;
+    ledger_put(book, "n1", other);
+    ck_assert_int_eq(node->cards[0].memory_used, 11 * GIB);
+    ledger_drop(book, "w");
+    ck_assert_int_eq(node->cards[0].memory_used, 4100 * MIB);
+}
+END_TEST
+
+/* Whoever may patch a pod may have written the size of its card. */
+START_TEST(what_is_not_believed_lowers_nothing)
+{
+    const struct node *node = set_cards("n1", GIB, 1, (const int64_t[]){16});
+    struct allocation *held = HOLDING("u", {.memory = {20, AMOUNT_NODE_UNITS}, .card = 0});
+
+    held->card_units = 16384;
+    held->distrust = DISTRUST_UNSEALED;
+    ledger_put(book, "n1", held);
+    ck_assert_int_eq(node->cards[0].memory_used, 20 * GIB);
+}
+END_TEST
+
 START_TEST(a_change_of_unit_is_a_change_of_amounts)
 {
     const struct node *node = set_cards("n1", GIB, 2, (const int64_t[]){16, 16});
@@ -436,6 +496,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_pod_may_come_before_its_node);
     tcase_add_test(tc, cards_come_and_go_below_their_pods);
     tcase_add_test(tc, a_card_may_shrink_below_its_pods);
+    tcase_add_test(tc, what_was_granted_in_another_unit_stays);
+    tcase_add_test(tc, what_may_be_of_the_other_unit_is_the_larger);
+    tcase_add_test(tc, what_is_not_believed_lowers_nothing);
     tcase_add_test(tc, a_change_of_unit_is_a_change_of_amounts);
     tcase_add_test(tc, a_node_may_stop_sharing);
     tcase_add_test(tc, a_node_that_goes_keeps_its_pods_until_they_end);

@@ -174,6 +174,24 @@ static void apply_holder(const char *name, const char *units, const char *card, 
     store_apply_pod(world.store, &pod);
 }
 
+/* The plugin was started again with another unit; who may patch the pod removes the size of its card. */
+START_TEST(a_pod_keeps_the_unit_in_which_it_was_granted)
+{
+    fake_cluster_put_node(cluster, "late", 20, 2);
+    world_catch_up(&world);
+    apply_holder("a", "3", "1", "10", "Running");
+    expect_used("late", 0, 3, 0);
+    fake_cluster_put_node(cluster, "late", 20480, 2);
+    world_catch_up(&world);
+    expect_used("late", 0, 3072, 0);
+    apply_holder("a", "3", "1", NULL, "Running");
+    expect_used("late", 0, 3072, 0);
+    fake_cluster_put_node(cluster, "late", 20, 2);
+    world_catch_up(&world);
+    expect_used("late", 0, 3, 0);
+}
+END_TEST
+
 /* The program starts while no plugin is registered: pods tell what a card has, in whatever order they
  * and the node come. */
 START_TEST(a_node_whose_plugin_was_away_at_the_start_is_what_its_pods_say)
@@ -576,6 +594,7 @@ static Suite *suite(void)
     tcase_add_test(tc, pods_of_a_vanished_node_count_until_they_end);
     tcase_add_test(tc, pods_may_come_before_their_node);
     tcase_add_test(tc, a_node_may_come_back_as_another_one);
+    tcase_add_test(tc, a_pod_keeps_the_unit_in_which_it_was_granted);
     tcase_add_test(tc, a_node_that_cannot_be_understood_shares_nothing);
     tcase_add_test(tc, unhealthy_cards_come_and_go);
     tcase_add_test(tc, health_outlives_its_node);

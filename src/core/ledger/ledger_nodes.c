@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes there are. */
 #include "core/asked_order.h"
+#include "core/ledger/granted_unit.h"
 #include "core/ledger/ledger_state.h"
 #include "core/ledger/sketch.h"
 #include "core/node.h"
@@ -159,6 +160,12 @@ void ledger_redraw(struct ledger *ledger, struct node *node)
     const size_t cards = (size_t)node->n_cards;
 
     sketch_draw(node);
+    /* Pods that state no card count by what the others state. */
+    const bool otherwise = granted_otherwise(node);
+    if (otherwise != node_own(node)->granted_otherwise) {
+        node_own(node)->granted_otherwise = otherwise;
+        node_set_unit(node, node->memory_unit);
+    }
     ledger->supply += node_own(node)->hardware - hardware;
     ledger->n_cards += (size_t)node->n_cards - cards;
 }
@@ -176,6 +183,12 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     node->present = true;
     node_set_topology(node, topology);
     sketch_draw(node);
+    /* Pods that state no card count by what the others state. */
+    const bool otherwise = granted_otherwise(node);
+    if (otherwise != node_own(node)->granted_otherwise) {
+        node_own(node)->granted_otherwise = otherwise;
+        node_set_unit(node, node->memory_unit);
+    }
     ledger->supply += node_own(node)->hardware - hardware;
     ledger->n_cards += (size_t)node->n_cards - cards;
     ledger_note_freed(ledger, node);
