@@ -4,7 +4,7 @@
 #include "json/json.h"
 #include "kube/clock.h"
 #include "kube/yaml_document.h"
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 #include "plan/scale_up.h"
 #include "wire/condition.h"
 

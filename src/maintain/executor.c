@@ -3,8 +3,8 @@
 
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/evict/drain.h"
-#include "maintain/evict/eviction.h"
+#include "evict/drain.h"
+#include "evict/eviction.h"
 
 #define HAND_OVER_MS 60000
 #define LOOK_US G_TIME_SPAN_SECOND
@@ -203,6 +203,7 @@ static bool take_step(const struct executor *executor, const struct relocation_s
         .client = executor->client,
         .pods = &pod,
         .n_pods = 1,
+        .ender = ENDER_PLAN,
         .force = executor->force,
         .timeout_ms = executor->timeout_ms,
         .progress = executor->tell,

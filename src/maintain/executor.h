@@ -9,7 +9,7 @@
  *
  * One thread.
  */
-#include "maintain/evict/moves.h"
+#include "evict/moves.h"
 #include "maintain/keeping.h"
 #include "maintain/relocation.h"
 #include "maintain/window.h"

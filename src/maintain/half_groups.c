@@ -5,8 +5,7 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "kube/clock.h"
-#include "maintain/evict/eviction.h"
-#include "policy/victims/may_end.h"
+#include "evict/door.h"
 
 #include <string.h>
 
@@ -154,72 +153,18 @@ static bool is_still_half(struct half_groups *half, const char *uid)
 
 /* --- its end ------------------------------------------------------------------------------------- */
 
-/* In the term in which it has begun to look. */
-static bool serves(const struct half_groups *half)
-{
-    return leadership_term(half->leadership) == half->term;
-}
-
-static void note(const struct half_group *group, const struct evictee *evictee,
-                 enum group_eviction_result result, const char *why)
+static void note(const struct half_group *group, const char *pod, enum group_eviction_result result,
+                 const char *why)
 {
     metrics_count(COUNTER_GROUP_EVICTIONS, result);
     if (result == GROUP_EVICTION_EVICTED)
         log_event(LOG_LEVEL_WARN, "evicted a pod of a group that stays half",
-                  LOG_TEXT("group", group->title), LOG_TEXT("pod", evictee->name),
+                  LOG_TEXT("group", group->title), LOG_TEXT("pod", pod),
                   LOG_NUMBER("bound", group->bound), LOG_NUMBER("needs", group->min));
     else
         log_event_limited(LOG_LEVEL_WARN, "a pod of a group that stays half cannot be evicted",
-                          LOG_TEXT("group", group->title), LOG_TEXT("pod", evictee->name),
+                          LOG_TEXT("group", group->title), LOG_TEXT("pod", pod),
                           LOG_TEXT("why", why));
-}
-
-/* False: it went wrong, or a budget has nothing to give. */
-static bool evict(struct half_groups *half, const struct half_group *group,
-                  const struct evictee *evictee, bool try)
-{
-    g_autoptr(GError) failure = NULL;
-    const enum eviction outcome = eviction_send(half->client, evictee, try, &failure);
-
-    if (outcome != EVICTION_DONE)
-        note(group, evictee,
-             outcome == EVICTION_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED,
-             failure->message);
-    else if (!try)
-        note(group, evictee, GROUP_EVICTION_EVICTED, NULL);
-    return outcome == EVICTION_DONE;
-}
-
-/* Those of its pods that have to end. False: one of them cannot be read, or does not end. */
-static bool read_pods(struct half_groups *half, const struct half_group *group, GArray *evictees)
-{
-    for (guint i = 0; i < group->pods->len; i++) {
-        const struct bound_pod *pod = &g_array_index(group->pods, struct bound_pod, i);
-        g_autoptr(GError) failure = NULL;
-        struct evictee evictee = {0};
-        if (g_hash_table_contains(half->sent, pod->uid))
-            continue;
-        const enum outcome outcome =
-            evictee_read(half->client, pod->ns, pod->name, &evictee, &failure);
-        if (outcome != OUTCOME_OK && outcome != OUTCOME_NOT_FOUND) {
-            note(group, &(struct evictee){.name = pod->name}, GROUP_EVICTION_FAILED,
-                 failure->message);
-            return false;
-        }
-        if (outcome == OUTCOME_NOT_FOUND || evictee.ended || evictee.ends ||
-            g_strcmp0(evictee.uid, pod->uid) != 0) {
-            evictee_clear(&evictee);
-            continue;
-        }
-        const enum pod_tie tie = may_end_not(ENDER_GANG_STRICT, false, evictee.ties);
-        if (tie) {
-            note(group, &evictee, GROUP_EVICTION_FAILED, may_end_text(tie));
-            evictee_clear(&evictee);
-            return false;
-        }
-        g_array_append_val(evictees, evictee);
-    }
-    return true;
 }
 
 /* Nobody knows how many pods whoever served before has evicted a moment ago: as many as may be. */
@@ -246,31 +191,112 @@ static void take_from_minute(struct half_groups *half)
     half->next = (half->next + 1) % G_N_ELEMENTS(half->last_ms);
 }
 
+/* One of its pods. */
+struct ending {
+    struct half_groups *half;
+    const struct half_group *group;
+    struct door_order order;
+};
+
+/* Right before its end, which takes its place in the minute. */
+static bool is_wanted(void *data, GError **error)
+{
+    const struct ending *ending = data;
+
+    if (is_full(ending->half) || !is_still_half(ending->half, ending->order.uid))
+        return false;
+    take_from_minute(ending->half);
+    return true;
+}
+
+static void prepare(struct ending *ending, struct half_groups *half, const struct half_group *group,
+                    const struct bound_pod *pod, const char *why)
+{
+    *ending = (struct ending){.half = half,
+                              .group = group,
+                              .order = {.client = half->client,
+                                        .ender = ENDER_GANG_STRICT,
+                                        .ns = pod->ns,
+                                        .name = pod->name,
+                                        .uid = pod->uid,
+                                        .note = why,
+                                        .leadership = half->leadership,
+                                        .term = half->term,
+                                        .is_wanted = is_wanted,
+                                        .data = ending}};
+}
+
+static bool fails(const struct ending *ending, enum door_answer answer, const GError *failure)
+{
+    const bool failed = answer == DOOR_STAYS || answer == DOOR_LATER || answer == DOOR_FAILED ||
+                        answer == DOOR_UNKNOWN;
+
+    if (failed)
+        note(ending->group, ending->order.name,
+             answer == DOOR_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED, failure->message);
+    return failed;
+}
+
+/* Looks at it and tries it. False: the group cannot end. `ret_goes`: it is there to be ended. */
+static bool look(const struct ending *ending, struct evictee *ret_evictee, bool *ret_goes)
+{
+    g_autoptr(GError) failure = NULL;
+    enum door_answer answer = door_look(&ending->order, ret_evictee, &failure);
+
+    *ret_goes = answer == DOOR_OPEN;
+    if (*ret_goes)
+        answer = door_try(&ending->order, ret_evictee, &failure);
+    return !fails(ending, answer, failure);
+}
+
+/* False: it could not be ended. `ret_wanted`: nor is it to be. */
+static bool end(const struct ending *ending, const struct evictee *evictee, bool *ret_wanted)
+{
+    g_autoptr(GError) failure = NULL;
+    const enum door_answer answer = door_end(&ending->order, evictee, &failure);
+
+    *ret_wanted = answer != DOOR_UNWANTED;
+    if (answer == DOOR_OPEN) {
+        note(ending->group, evictee->name, GROUP_EVICTION_EVICTED, NULL);
+        g_hash_table_add(ending->half->sent, g_strdup(evictee->uid));
+    }
+    return !fails(ending, answer, failure);
+}
+
+static void clear_evictee(void *evictee)
+{
+    evictee_clear(evictee);
+}
+
 /* False: it could not be ended whole. */
 static bool end_group(struct half_groups *half, const struct half_group *group)
 {
-    g_autoptr(GArray) evictees = g_array_new(FALSE, TRUE, sizeof(struct evictee));
     g_autofree char *why = g_strdup_printf(
         "Only %u pods of the group %s are bound, of the %u that it needs, for longer than its "
         "deadline. It comes again as a whole (--gang-strict).",
         group->bound, group->title, group->min);
-    bool ok;
+    g_autofree struct ending *endings = g_new0(struct ending, group->pods->len);
+    g_autoptr(GArray) evictees = g_array_new(FALSE, TRUE, sizeof(struct evictee));
+    guint n = 0;
+    bool ok = true, goes = true;
 
-    g_array_set_clear_func(evictees, (GDestroyNotify)evictee_clear);
-    ok = read_pods(half, group, evictees);
-    for (guint i = 0; ok && i < evictees->len && worker_goes_on(&half->worker); i++)
-        ok = evict(half, group, &g_array_index(evictees, struct evictee, i), true);
-    for (guint i = 0; ok && i < evictees->len && worker_goes_on(&half->worker); i++) {
-        const struct evictee *evictee = &g_array_index(evictees, struct evictee, i);
-        if (!serves(half) || !is_still_half(half, evictee->uid) || is_full(half))
-            return true;
-        take_from_minute(half);
-        ok = evict(half, group, evictee, false);
-        if (!ok)
-            return false;
-        g_hash_table_add(half->sent, g_strdup(evictee->uid));
-        eviction_tell(half->client, evictee, why, NULL); /* an Event that is lost is no harm */
+    g_array_set_clear_func(evictees, clear_evictee);
+    for (guint i = 0; ok && i < group->pods->len && worker_goes_on(&half->worker); i++) {
+        const struct bound_pod *pod = &g_array_index(group->pods, struct bound_pod, i);
+        struct evictee evictee = {0};
+        if (g_hash_table_contains(half->sent, pod->uid))
+            continue;
+        prepare(&endings[n], half, group, pod, why);
+        ok = look(&endings[n], &evictee, &goes);
+        n += ok && goes;
+        if (ok && goes)
+            g_array_append_val(evictees, evictee);
+        else
+            evictee_clear(&evictee);
     }
+    goes = true;
+    for (guint i = 0; ok && goes && i < n && worker_goes_on(&half->worker); i++)
+        ok = end(&endings[i], &g_array_index(evictees, struct evictee, i), &goes);
     return ok;
 }
 

@@ -5,8 +5,7 @@
 #include <stdint.h>
 
 #define HOURLY_MS INT64_C(3600000)
-#define HOURLY_MAX                                                                                 \
-    3600 /* of a bound: so many fit in what is written down (maintain/evict/moves.h) */
+#define HOURLY_MAX 3600 /* of a bound: so many fit in what is written down (evict/moves.h) */
 
 /* How long until another move may begin after those that began at `times_ms`, int64_t, in order; 0: now.
  * `per_hour` 0: any number. */

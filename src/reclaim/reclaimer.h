@@ -12,7 +12,7 @@
  *
  * A thread of its own; acts only where this replica serves and knows the cluster.
  */
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 #include "store/cluster.h"
 #include "verbs/denial.h"
 #include "verbs/leadership.h"

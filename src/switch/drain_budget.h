@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How many pods may end for a switch, beside what PodDisruptionBudgets and the hour (maintain/evict/moves.h) say.
+ * How many pods may end for a switch, beside what PodDisruptionBudgets and the hour (evict/moves.h) say.
  * Pure.
  */
 #include "switch/calendar.h"

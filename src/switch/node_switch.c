@@ -5,7 +5,7 @@
 #include "core/fail.h"
 #include "dialect/node_marks.h"
 #include "kube/clock.h"
-#include "maintain/evict/eviction.h"
+#include "evict/door.h"
 #include "policy/victims/may_end.h"
 #include "store/cluster.h"
 #include "switch/drain_budget.h"
@@ -305,34 +305,59 @@ static enum outcome send_patch(const struct looking *looking, const struct switc
     return api_client_call(looking->with->client, &call, reply, error);
 }
 
-/* The pod takes its place in the hour, if that has a bound. False: it has none left, or nobody knows; that is in the
- * look. */
-static bool book(const struct looking *looking, const struct evictee *evictee,
-                 struct node_look *look)
+/* One pod that leaves. */
+struct leaving {
+    const struct looking *looking;
+    const struct pod_view *pod;
+    struct node_look *look;
+};
+
+/* Right before its end, which takes its place in the hour if that has a bound. False: none is left, or nobody knows;
+ * that is in the look. */
+static bool has_place(void *data, GError **error)
 {
-    const struct node_switch *with = looking->with;
+    const struct leaving *leaving = data;
+    const struct node_switch *with = leaving->looking->with;
     const struct moves moves = {with->client, with->moves_ns};
-    const struct moved_pod pod = {evictee->uid, evictee->ns, looking->view.name};
+    const struct moved_pod pod = {leaving->pod->uid, leaving->pod->ns, leaving->looking->view.name};
     g_autoptr(GError) failure = NULL;
     int64_t wait_ms = 0;
 
     if (with->limits.max_per_hour == 0)
         return true;
     if (!moves_book(&moves, &pod, with->limits.max_per_hour, &wait_ms, &failure)) {
-        look->waits = "how many pods were evicted within the hour is not known";
-        look->unread = g_strdup(failure->message);
+        leaving->look->waits = "how many pods were evicted within the hour is not known";
+        leaving->look->unread = g_strdup(failure->message);
         return false;
     }
     if (wait_ms > 0)
-        look->waits = "as many pods as may have been evicted within an hour";
-    return wait_ms == 0;
+        leaving->look->waits = "as many pods as may have been evicted within an hour";
+    return wait_ms == 0 && serves(with); /* that may have taken long */
 }
 
 /* Who would not end now takes no place in the hour. */
-static bool may_end(const struct looking *looking, const struct evictee *evictee)
+static enum door_answer evict(const struct leaving *leaving)
 {
-    return looking->with->limits.max_per_hour == 0 ||
-           eviction_send(looking->with->client, evictee, true, NULL) == EVICTION_DONE;
+    const struct node_switch *with = leaving->looking->with;
+    const struct pod_view *pod = leaving->pod;
+    const struct evictee evictee = {
+        .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
+    const struct door_order order = {.client = with->client,
+                                     .ender = ENDER_SWITCH,
+                                     .ns = pod->ns,
+                                     .name = pod->name,
+                                     .uid = pod->uid,
+                                     .note = NOTE,
+                                     .leadership = with->leadership,
+                                     .term = with->term,
+                                     .is_wanted = has_place,
+                                     .data = (void *)leaving};
+    enum door_answer answer =
+        with->limits.max_per_hour == 0 ? DOOR_OPEN : door_try(&order, &evictee, NULL);
+
+    if (answer == DOOR_OPEN)
+        answer = door_end(&order, &evictee, NULL);
+    return answer;
 }
 
 /* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
@@ -341,25 +366,19 @@ static guint evict_all(const struct looking *looking, struct node_look *look)
 {
     const struct switch_limits *limits = &looking->with->limits;
     const char *forbids = drain_budget_forbids(limits, looking->pods, looking->n_pods);
+    enum door_answer answer = DOOR_OPEN;
     guint n = 0;
 
     if (forbids) {
         look->waits = forbids;
         return 0;
     }
-    for (size_t i = 0; i < looking->n_pods; i++) {
-        const struct pod_view *pod = &looking->pods[i];
-        const struct evictee evictee = {
-            .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
-        g_autoptr(GError) failure = NULL;
-        if (pod->terminating || stays(pod) || !may_end(looking, &evictee))
+    for (size_t i = 0; i < looking->n_pods && answer != DOOR_UNWANTED; i++) {
+        const struct leaving leaving = {looking, &looking->pods[i], look};
+        if (leaving.pod->terminating || stays(leaving.pod))
             continue;
-        if (!serves(looking->with) || !book(looking, &evictee, look) || !serves(looking->with))
-            break;
-        if (eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
-            continue;
-        eviction_tell(looking->with->client, &evictee, NOTE, NULL);
-        n++;
+        answer = evict(&leaving);
+        n += answer == DOOR_OPEN;
     }
     return n;
 }

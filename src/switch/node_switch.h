@@ -5,7 +5,7 @@
  * (machine.h), and does it: a merge patch that the API server refuses if the Node has changed meanwhile,
  * or evictions. All that one step changes of a Node is in one patch.
  */
-#include "maintain/evict/moves.h"
+#include "evict/moves.h"
 #include "switch/machine.h"
 #include "verbs/leadership.h"
 

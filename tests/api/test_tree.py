@@ -268,7 +268,7 @@ def is_ours(name):
 
 def check(tap):
     tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "queue", "store", "verbs", "inspect",
-                      "explain", "record", "audit", "migrate", "simulate", "kube", "kueue", "usage", "snapshot", "maintain", "switch",
+                      "explain", "record", "audit", "migrate", "simulate", "kube", "evict", "kueue", "usage", "snapshot", "maintain", "switch",
                       "reclaim", "http",
                        "options", "client", "cmd"],
               "ARCHITECTURE.md has the table of folders")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the API server says of an eviction, and what is made of it. */
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 
 #include "evicting_api.h"
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hour that all who move pods count together: against an API server with a script. */
-#include "maintain/evict/moves.h"
+#include "evict/moves.h"
 
 #include "scripted_api.h"
 #include "suite.h"

@@ -7,7 +7,7 @@
 #include "literals.h"
 #include "suite.h"
 
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "reclaim/throttle.h"
 #include "wire/claim.h"

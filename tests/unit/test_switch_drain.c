@@ -369,8 +369,8 @@ static const struct {
     guint ends;
     unsigned booked;
 } term_rows[] = {
-    {0, false, 3, 0}, {6, false, 3, 0}, {5, false, 2, 0}, {4, false, 2, 0},
-    {2, false, 1, 0}, {1, true, 0, 1},  {2, true, 1, 1},  {3, true, 1, 2},
+    {0, false, 3, 0}, {3, false, 3, 0}, {2, false, 2, 0}, {1, false, 1, 0},
+    {1, true, 0, 1},  {2, true, 1, 1},  {3, true, 1, 2},
 };
 
 START_TEST(nobody_ends_after_the_term)

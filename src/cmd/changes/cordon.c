@@ -8,7 +8,7 @@
 #include "core/fail.h"
 #include "explain/fit.h"
 #include "maintain/card_service.h"
-#include "maintain/evict/drain.h"
+#include "evict/drain.h"
 #include "maintain/keeping.h"
 #include "options/print.h"
 #include "options/table.h"
@@ -222,6 +222,7 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
     }
     return drain_run(
         &(struct drain_query){
+            .ender = ENDER_DRAIN,
             .client = client,
             .pods = pods,
             .n_pods = fit->moves->len,

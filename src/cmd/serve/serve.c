@@ -24,7 +24,7 @@
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "http/tls.h"
 

@@ -8,7 +8,7 @@
 #include "explain/explain.h"
 #include "kube/clock.h"
 #include "maintain/card_service.h"
-#include "maintain/evict/drain.h"
+#include "evict/drain.h"
 #include "maintain/findings.h"
 #include "maintain/keeping.h"
 #include "maintain/plans/plan_config_map.h"
@@ -411,6 +411,7 @@ static bool finish_step(struct run *run, GError **error)
     struct drain_pod pod = {
         .ns = open->ns, .name = open->name, .uid = open->uid, .n_ready = open->n_ready};
     const struct drain_query query = {
+        .ender = ENDER_PLAN,
         .client = run->args->with->client,
         .pods = &pod,
         .n_pods = 1,

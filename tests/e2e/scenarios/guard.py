@@ -201,6 +201,13 @@ def check_old_accounts(judge, world, tenant):
     judge.accepts(lambda: tenant.request("POST", path, binding("later", {})), "a Binding where no key says who may")
 
 
+def stands(tenant):
+    """Whether the API server has seen the guard, and the ConfigMap without which it denies everything."""
+    now = str(time.monotonic_ns())
+    return (denied(lambda: annotate(tenant, "free", {"volcano.sh/vgpu-time": now})) and
+            not denied(lambda: annotate(tenant, "free", {"example.com/other": now})))
+
+
 def scenario_guard(tap):
     """Each of a tenant's writes is denied, each of a scheduler's or node side's passes."""
     judge = Judge(tap)
@@ -213,9 +220,7 @@ def scenario_guard(tap):
             tenant.create(pod(name))
         answer = world.kustomize("overlays/guard")
         tap.ok("Warning" not in answer.stderr, "overlays/guard: accepted", answer.stderr)
-        wait_for(lambda: denied(lambda: annotate(
-            tenant, "free", {"volcano.sh/vgpu-time": str(time.monotonic_ns())})),
-                 60, what="the guard is on its post")
+        wait_for(lambda: stands(tenant), 60, what="the guard is on its post")
         world.extender_start()
         asking = world.client.get("Pod", "asking", TEAM)
         wait_for(lambda: filter_by_hand(world, asking)["NodeNames"], what="room for the pod")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/evict/eviction.h"
+#include "evict/eviction.h"
 
 #include "kube/clock.h"
 #include "wire/condition.h"

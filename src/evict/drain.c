@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/evict/drain.h"
+#include "evict/drain.h"
 
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/evict/eviction.h"
-#include "policy/victims/may_end.h"
 
 #define LOOK_US (500 * G_TIME_SPAN_MILLISECOND)
 
@@ -68,27 +66,38 @@ static bool give_up(struct step *step, GError **error, GError *take_failure)
     return fail_pod(step->pod, error, g_steal_pointer(&step->stopped));
 }
 
-/* Reads the pod. True without `ret_goes`: it is left alone, and its row says why. */
-static bool read_pod(struct step *step, bool *ret_goes, GError **error)
+static struct door_order order_of(struct step *step)
 {
+    const struct drain_query *query = step->query;
+    const struct drain_pod *pod = step->pod;
+
+    return (struct door_order){.client = query->client,
+                               .ender = query->ender,
+                               .force = query->force,
+                               .ns = pod->ns,
+                               .name = pod->name,
+                               .uid = pod->uid,
+                               .is_wanted = query->go_on,
+                               .data = query->data};
+}
+
+/* Reads the pod. True without `ret_goes`: it is left alone, and its row says why. `ret_ends`: somebody has ended it. */
+static bool read_pod(struct step *step, bool *ret_goes, bool *ret_ends, GError **error)
+{
+    const struct door_order order = order_of(step);
     struct drain_pod *pod = step->pod;
     GError *failure = NULL;
-    const enum outcome outcome =
-        evictee_read(step->query->client, pod->ns, pod->name, &step->evictee, &failure);
+    const enum door_answer answer = door_look(&order, &step->evictee, &failure);
 
-    *ret_goes = false;
-    const bool other =
-        outcome == OUTCOME_OK && pod->uid && g_strcmp0(step->evictee.uid, pod->uid) != 0;
-    if (outcome == OUTCOME_NOT_FOUND || other || (outcome == OUTCOME_OK && step->evictee.ended)) {
-        g_clear_error(&failure);
-        pod->state = DRAIN_GONE;
-        return true;
-    }
-    if (outcome != OUTCOME_OK)
+    *ret_ends = answer == DOOR_ENDS;
+    *ret_goes = answer == DOOR_OPEN || *ret_ends;
+    if (answer == DOOR_FAILED)
         return fail_pod(pod, error, failure);
-    pod->why =
-        g_strdup(may_end_text(may_end_not(ENDER_DRAIN, step->query->force, step->evictee.ties)));
-    *ret_goes = !pod->why;
+    if (answer == DOOR_GONE)
+        pod->state = DRAIN_GONE;
+    if (answer == DOOR_STAYS)
+        pod->why = g_strdup(failure->message);
+    g_clear_error(&failure);
     return true;
 }
 
@@ -97,15 +106,16 @@ static bool read_pod(struct step *step, bool *ret_goes, GError **error)
 static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GError **error)
 {
     g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
+    const struct door_order order = order_of(&step);
     GError *failure = NULL;
-    bool goes;
+    bool goes, ends;
 
-    if (!read_pod(&step, &goes, error))
+    if (!read_pod(&step, &goes, &ends, error))
         return false;
-    if (!goes)
+    if (!goes || ends)
         return true;
-    const enum eviction eviction = eviction_send(query->client, &step.evictee, true, &failure);
-    if (eviction != EVICTION_DONE && eviction != EVICTION_LATER)
+    const enum door_answer answer = door_try(&order, &step.evictee, &failure);
+    if (answer != DOOR_OPEN && answer != DOOR_LATER)
         return fail_pod(pod, error, failure);
     g_clear_error(&failure);
     return true;
@@ -113,20 +123,18 @@ static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GErr
 
 /* --- one pod ---------------------------------------------------------------------------------- */
 
-/* Asked right before, since others may act from the moment on in which it is not wanted any more. */
 static bool evict(struct step *step, GError **error)
 {
-    const struct drain_query *query = step->query;
+    const struct door_order order = order_of(step);
 
     for (;;) {
         g_autoptr(GError) failure = NULL;
-        if (query->go_on && !query->go_on(query->data, &step->stopped))
-            return give_up(step, error, NULL);
-        const enum eviction eviction =
-            eviction_send(query->client, &step->evictee, false, &failure);
-        if (eviction == EVICTION_DONE)
+        const enum door_answer answer = door_end(&order, &step->evictee, &failure);
+        if (answer == DOOR_OPEN)
             return true;
-        if (eviction != EVICTION_LATER || !pause_for(step))
+        if (answer == DOOR_UNWANTED)
+            step->stopped = g_steal_pointer(&failure);
+        if (answer != DOOR_LATER || !pause_for(step))
             return give_up(step, error, g_steal_pointer(&failure));
         tell(step, "waits for a PodDisruptionBudget");
     }
@@ -193,9 +201,9 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
     g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
     guint n_ready = pod->n_ready;
     GError *failure = NULL;
-    bool goes;
+    bool goes, ends;
 
-    if (!read_pod(&step, &goes, error))
+    if (!read_pod(&step, &goes, &ends, error))
         return false;
     if (!goes)
         return true;
@@ -204,9 +212,10 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
         eviction_count_ready(query->client, pod->ns, step.evictee.owner, &n_ready, &failure) !=
             OUTCOME_OK)
         return fail_pod(pod, error, failure);
-    if (!evict(&step, error))
+    if (!ends && !evict(&step, error))
         return false;
-    announce(&step);
+    if (!ends)
+        announce(&step);
     if (!await_end(&step, error) || (succeeded && !await_successor(&step, n_ready, error)))
         return false;
     pod->state = DRAIN_EVICTED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/evict/moves.h"
+#include "evict/moves.h"
 
 #include "core/fail.h"
 #include "kube/clock.h"

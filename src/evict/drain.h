@@ -8,7 +8,7 @@
  * of a controller is evicted when it has as many Ready pods as before the last one. A budget that has
  * nothing to give is waited for. Whatever else goes wrong ends it: what follows stays. One thread.
  */
-#include "kube/api_client.h"
+#include "evict/door.h"
 
 enum drain_state {
     DRAIN_STAYS, /* not tried */
@@ -33,6 +33,7 @@ struct drain_query {
     struct api_client *client;
     struct drain_pod *pods;
     guint n_pods;
+    enum ender ender; /* the rule of which pods stay */
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
     void (*progress)(void *data, const char *text);

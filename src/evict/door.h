@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The one door: every eviction of this program passes it, whoever wants it. A caller looks, may try, and ends:
+ *
+ *   door_look  reads the pod again: it is the one that was meant, is still there, and may end for this caller
+ *              (policy/victims/may_end.h)
+ *   door_try   asks the API server with dryRun=All; nothing ends
+ *   door_end   asks the caller once more whether the end is still wanted and who serves, ends the pod, and writes
+ *              an Event that says why
+ *
+ * Whoever ends several pods for one purpose looks at and tries all of them before the first one ends. Limits are
+ * the caller's. One thread for each call; calls may come from any.
+ */
+#include "evict/eviction.h"
+#include "policy/victims/may_end.h"
+#include "verbs/leadership.h"
+
+/* One pod that is to end; borrowed. */
+struct door_order {
+    struct api_client *client;
+    enum ender ender;
+    bool force; /* pods as well that no controller creates again */
+    const char *ns, *name;
+    const char *uid;               /* another pod of that name is left alone; NULL: any */
+    const char *note;              /* for the Event: why it ends; NULL: none */
+    struct leadership *leadership; /* NULL: the only replica, or a command */
+    uint64_t term;                 /* in which the caller began */
+    /* Right before the pod ends: whether that is still wanted. False: it is not, with or without an error. NULL: it
+     * always is. */
+    bool (*is_wanted)(void *data, GError **error);
+    void *data;
+};
+
+enum door_answer {
+    DOOR_OPEN,     /* it may end; or, of door_end, it ends */
+    DOOR_GONE,     /* there is no such pod any more, or it has ended */
+    DOOR_ENDS,     /* somebody has deleted it, and it is still there */
+    DOOR_STAYS,    /* it may not end for this caller: the error says why */
+    DOOR_LATER,    /* a budget has nothing to give: the error says which */
+    DOOR_UNWANTED, /* the caller says no, or another replica serves */
+    DOOR_FAILED,   /* it cannot be read, or the API server refuses; with an error */
+    DOOR_UNKNOWN,  /* it may have ended, or may yet; with an error */
+};
+
+/* DOOR_OPEN, _GONE, _ENDS, _STAYS or _FAILED. What was read of it is cleared by evictee_clear, whatever the answer. */
+enum door_answer door_look(const struct door_order *order, struct evictee *ret_evictee,
+                           GError **error);
+
+/* Of what door_look has read, or its caller knows: DOOR_OPEN, _LATER, _FAILED or _UNKNOWN. */
+enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
+                          GError **error);
+
+/* DOOR_OPEN, _LATER, _UNWANTED, _FAILED or _UNKNOWN. An Event that cannot be written changes nothing. */
+enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
+                          GError **error);
