@@ -12,6 +12,13 @@ static int64_t parse_or_none(const char *text)
     return text && quantity_parse(text, &amount, NULL) ? amount : 0;
 }
 
+bool amount_asks(const char *text)
+{
+    int64_t amount;
+
+    return text && (!quantity_parse(text, &amount, NULL) || amount != 0);
+}
+
 int64_t amount_or_none(const struct container_view *container, const char *resource)
 {
     return parse_or_none(container_view_amount(container, resource));

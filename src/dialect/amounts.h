@@ -13,6 +13,9 @@ int64_t amount_or_none(const struct container_view *container, const char *resou
 /* The same of a node's capacity or allocatable, or of a container's limits. */
 int64_t listed_or_none(const struct string_pairs *pairs, const char *resource);
 
+/* Whether the text asks for something: 0 does not, in any notation. What cannot be read does. */
+bool amount_asks(const char *text);
+
 /* The error names the container, or the node and its capacity, and the resource. */
 bool read_container_amount(const struct container_view *container, const char *resource,
                            int64_t *ret_amount, GError **error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/fail.h"
 #include "core/ledger.h"
+#include "dialect/amounts.h"
 #include "dialect/annotations.h"
 #include "dialect/classes/classes.h"
 #include "dialect/conditions.h"
@@ -25,7 +26,8 @@ static const char *find_own(const struct pod_view *view, const struct dialect *o
         for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
             for (size_t k = 0; k < all[j]->n; k++) {
                 const char *resource = all[j]->items[k].key;
-                if (dialect_reads(one, resource) && !dialect_reads(other, resource))
+                if (dialect_reads(one, resource) && !dialect_reads(other, resource) &&
+                    amount_asks(all[j]->items[k].value))
                     return resource;
             }
         }
@@ -118,13 +120,6 @@ static int64_t read_time(const char *text)
     return time ? g_date_time_to_unix(time) : 0;
 }
 
-static bool is_named(const struct container_view *container, const char *resource)
-{
-    const char *text = container_view_amount(container, resource);
-
-    return text && strcmp(text, "0") != 0;
-}
-
 /* Whether some container asks for a resource that both read. */
 static bool share_resources(const struct pod_view *view, const struct dialect *one,
                             const struct dialect *other)
@@ -136,7 +131,7 @@ static bool share_resources(const struct pod_view *view, const struct dialect *o
             for (size_t k = 0; k < all[j]->n; k++) {
                 const char *resource = all[j]->items[k].key;
                 if (dialect_reads(one, resource) && dialect_reads(other, resource) &&
-                    is_named(container, resource))
+                    amount_asks(container_view_amount(container, resource)))
                     return true;
             }
         }
@@ -425,7 +420,8 @@ static bool asks_in(const struct pod_view *view, const struct dialect *dialect)
 {
     for (size_t i = 0; i < view->n_containers; i++) {
         for (size_t j = 0; j < view->containers[i].limits.n; j++) {
-            if (dialect_reads(dialect, view->containers[i].limits.items[j].key))
+            const struct string_pair *pair = &view->containers[i].limits.items[j];
+            if (dialect_reads(dialect, pair->key) && amount_asks(pair->value))
                 return true;
         }
     }

@@ -58,7 +58,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
-/* The first of its resources that the pod names, or NULL. */
+/* The first of its resources that the pod asks for, or NULL. */
 static const char *find_resource(const struct pod_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++) {
@@ -66,8 +66,9 @@ static const char *find_resource(const struct pod_view *view)
                                             &view->containers[i].requests};
         for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
             for (size_t k = 0; k < all[j]->n; k++) {
-                if (g_str_has_prefix(all[j]->items[k].key, STEM))
-                    return all[j]->items[k].key;
+                const struct string_pair *pair = &all[j]->items[k];
+                if (g_str_has_prefix(pair->key, STEM) && amount_asks(pair->value))
+                    return pair->key;
             }
         }
     }

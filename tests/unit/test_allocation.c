@@ -298,6 +298,74 @@ START_TEST(many_resources_end_in_time)
 }
 END_TEST
 
+/* 0 asks for nothing, of any resource that any row of the table reads: neither alone nor beside others. */
+START_TEST(zero_is_nothing_asked)
+{
+    static const char *const zeros[] = {"0", "0Ki", "0e3", "00"};
+
+    for (size_t i = 0; dialects[i]; i++) {
+        for (const char *const *resource = dialects[i]->resources; *resource; resource++) {
+            for (size_t k = 0; k < 3 * G_N_ELEMENTS(zeros); k++) {
+                g_autofree char *wild = g_strdelimit(g_strdup(*resource), "*", 'x');
+                const char *star = strchr(*resource, '*');
+                const char *name = !star ? *resource
+                                   : g_str_has_prefix(*resource, "koordinator")
+                                       ? "koordinator.sh/gpu"
+                                   : g_str_has_prefix(*resource, "gpu.intel") ? "gpu.intel.com/i915"
+                                                                              : wild;
+                const struct string_pair zero = {name, zeros[k / 3]};
+                const struct string_pair all[] = {{ALI, "4"}, zero};
+                const bool alone = k % 3 < 2 || g_str_equal(name, ALI);
+                const struct string_pairs said = {alone ? &zero : all, alone ? 1 : 2};
+                const struct container_view container = {
+                    .name = "c",
+                    .limits = k % 3 == 1 ? (struct string_pairs){0} : said,
+                    .requests = k % 3 == 0 ? (struct string_pairs){0} : said};
+                const struct pod_view view = {.ns = "ml",
+                                              .name = "p",
+                                              .uid = "p",
+                                              .containers = &container,
+                                              .n_containers = 1};
+                g_autoptr(GError) error = NULL;
+                g_autoptr(request) request = dialect_read_request(&view, &options, &error);
+                ck_assert_msg(!error, "%s '%s': %s", name, zero.value, error ? error->message : "");
+                ck_assert_msg(!request == alone, "%s '%s'", name, zero.value);
+                ck_assert(!request || !request->alternative);
+                g_autoptr(allocation) held = dialect_read_allocation(&view, &options, NULL);
+                ck_assert_msg(!held == alone, "%s '%s'", name, zero.value);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A pod that names amounts of HAMi's as 0 is served by whichever plugin has its cards. */
+START_TEST(zeros_choose_no_dialect)
+{
+    const struct pod_view plain = {.ns = "ml",
+                                   .name = "p",
+                                   .uid = "p",
+                                   CONTAINERS({.name = "c", .limits = PAIRS({GPU, "1"})})};
+    const struct pod_view named = {
+        .ns = "ml",
+        .name = "p",
+        .uid = "p",
+        CONTAINERS({.name = "c",
+                    .limits = PAIRS({GPU, "1"}, {MEM, "0"}, {"nvidia.com/gpucores", "0"},
+                                    {"nvidia.com/gpumem-percentage", "0"})})};
+    g_autoptr(request) request = dialect_read_request(&plain, &options, NULL);
+    g_autoptr(request) other = dialect_read_request(&named, &options, NULL);
+    const struct request *a = request, *b = other;
+
+    for (; a && b; a = a->alternative, b = b->alternative)
+        ck_assert_str_eq(a->dialect->name, b->dialect->name);
+    ck_assert(request && !a && !b);
+    struct allocation *held = dialect_read_allocation(&named, &options, NULL);
+    ck_assert(held && held->dialect == dialect_find("nvidia"));
+    allocation_free(held);
+}
+END_TEST
+
 /* The largest amounts there are, of every resource, in several hundred containers. */
 START_TEST(large_amounts_do_not_wrap)
 {
@@ -364,6 +432,8 @@ int main(void)
     tcase_add_test(tests, a_gpushare_pod_beyond_what_is_served_counts);
     tcase_add_test(tests, many_containers_count);
     tcase_add_test(tests, many_resources_end_in_time);
+    tcase_add_test(tests, zero_is_nothing_asked);
+    tcase_add_test(tests, zeros_choose_no_dialect);
     tcase_add_test(tests, large_amounts_do_not_wrap);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -9,6 +9,7 @@
  * left them out, and empty places too, so a place means nothing unless there is one for every
  * container.
  */
+#include "dialect/amounts.h"
 #include "dialect/hami/hami_mig.h"
 #include "dialect/hold.h"
 #include "dialect/warning.h"
@@ -432,10 +433,10 @@ static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
-        if (container_view_amount(container, vgpu->memory) ||
-            container_view_amount(container, vgpu->percentage) ||
-            container_view_amount(container, vgpu->cores) ||
-            (vgpu->own_count && container_view_amount(container, vgpu->count)))
+        if (amount_asks(container_view_amount(container, vgpu->memory)) ||
+            amount_asks(container_view_amount(container, vgpu->percentage)) ||
+            amount_asks(container_view_amount(container, vgpu->cores)) ||
+            (vgpu->own_count && amount_asks(container_view_amount(container, vgpu->count))))
             return true;
     }
     return false;

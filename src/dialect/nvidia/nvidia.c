@@ -18,6 +18,7 @@
  *    pool has nothing to give.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/conditions.h"
 #include "dialect/digits.h"
 #include "dialect/hold.h"
@@ -53,12 +54,15 @@ static const char *const sharing_names[SHARING_N] = {
 static bool is_foreign_pod(const struct pod_view *view)
 {
     static const char *const resources[] = {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
-                                            "nvidia.com/gpucores", "nvidia.com/priority"};
+                                            "nvidia.com/gpucores"};
     for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
         for (size_t j = 0; j < G_N_ELEMENTS(resources); j++) {
-            if (container_view_amount(&view->containers[i], resources[j]))
+            if (amount_asks(container_view_amount(container, resources[j])))
                 return true;
         }
+        if (container_view_amount(container, "nvidia.com/priority")) /* of which 0 is the highest */
+            return true;
     }
     return false;
 }
