@@ -331,7 +331,8 @@ const struct dialect dialect_hami = {
                 "that are asked for, where it leaves the most places for others: "
                 "`hami.io/vgpu-mig-allocations`, or before v2.10 "
                 "`UUID[TEMPLATE-INSTANCE]`. " ONE_AT_A_TIME,
-            .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last three with MIG",
+            .played = "HAMi's plugin v2.5.3, v2.8.3, v2.9.0 and v2.10.0, the last three with MIG. "
+                      "Read besides: v2.4.1, v2.6.1, v2.7.1",
             .limits =
                 "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
                 "asks the scheduler for other cards after the Binding, when kubelet has "
@@ -402,7 +403,9 @@ const struct dialect dialect_volcano_vgpu = {
             .writes = "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "
                       "`bind-phase` and `bind-time`. A MIG instance is "
                       "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
-            .played = "volcano-vgpu-device-plugin at 0bd97d0 and 0798272, both with MIG",
+            .played =
+                "volcano-vgpu-device-plugin v1.9.0, v1.9.4, v1.11.0 and v1.12.0, the last two "
+                "with MIG. Read besides: v1.10.0, 4fb76ba",
             .limits =
                 "Several GPU containers, or a GPU init container, in one pod: the newer "
                 "plugin looks for a pod whose cards in total are what one container asks "

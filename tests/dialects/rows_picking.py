@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose promise a plugin hands out. x (the larger) is placed first and meets with some fate; then p comes. Either
+p is bound and the plugin, asked for p, picks p, or p is refused. Which plugin picks whom is tests/players."""
+
+import random
+import time
+
+from stage import NAMESPACE, PATIENCE, need, row
+
+# pylint: disable=wrong-import-order
+import gpushare
+import hami
+import tencent
+import volcano
+from rows_hami import GPU, MEM, VGPU, VMEM, cards, node, words
+
+SEEDS = 8
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+UNBOUND = "a-pod-without-a-node"
+
+
+class Gpushare:
+    source = "AliyunContainerService/gpushare-device-plugin@{}:pkg/gpu/nvidia/podmanager.go:101-262, podutils.go:78, allocate.go:42"
+    limits = {gpushare.RESOURCE: 4}
+
+    def __init__(self, release):
+        self.release, self.name = release, f"gpushare {release}"
+        self.source = self.source.format(release)
+
+    def node(self, stage, name="n"):
+        stage.node(name, gpushare.capacity([16384, 16384]))
+
+    def wish(self, mib):
+        return {gpushare.RESOURCE: 4}  # of one size: another is not mistaken
+
+    def picked(self, stage, name="n"):
+        """The names of all that the plugin may pick."""
+        pods = stage.pods(name, "Pending")
+        return {gpushare.choose(pods, 4, random.Random(seed))["metadata"]["name"] for seed in range(SEEDS)}
+
+    def serve(self, stage, pod):
+        stage.annotate(pod, {gpushare.ASSIGNED: "true"})
+
+    def words(self, name):
+        return {gpushare.IDX: "1", gpushare.POD: "4", gpushare.ASSIGNED: "false", gpushare.ASSUME_TIME: "1"}
+
+
+class Volcano:
+    source = "volcano-sh/devices@95b591b6:pkg/plugin/nvidia/kube_interactor.go:70, server.go:330, utils.go:134"
+    name = "volcano 95b591b6"
+    behaviour = volcano.BEHAVIOURS["95b591b6-share"]
+
+    def node(self, stage, name="n"):
+        stage.node(name, volcano.capacity(self.behaviour, [16384, 16384]))
+
+    def wish(self, mib):
+        return {volcano.MEMORY: 4000}
+
+    def picked(self, stage, name="n"):
+        pods = stage.pods(name, "Pending")
+        chosen = [volcano.choose(self.behaviour, pods, 4000, random.Random(seed)) for seed in range(SEEDS)]
+        return {pod["metadata"]["name"] for pod in chosen}
+
+    def serve(self, stage, pod):
+        stage.annotate(pod, {volcano.ASSIGNED: "true"})
+
+    def words(self, name):
+        return {volcano.INDEX: "1", volcano.PREDICATE_TIME: "1", volcano.ASSIGNED: "false"}
+
+
+class Vgpu:
+    """HAMi's family."""
+
+    def __init__(self, name, source):
+        self.name, self.source, self.behaviour = name, source, hami.BEHAVIOURS[name]
+
+    def node(self, stage, name="n"):
+        node(stage, self.behaviour, cards(2), name)
+
+    def wish(self, mib):
+        return {VGPU: 1, VMEM: mib} if self.behaviour.mig_group else {GPU: 1, MEM: mib}
+
+    def picked(self, stage, name="n"):
+        lock = stage.get_node(name)["metadata"]["annotations"].get(self.behaviour.lock)
+        pods = stage.pods()
+        if not self.behaviour.cluster and not lock:
+            pods = stage.pods(name)
+        return {hami.choose(self.behaviour, name, pods, lock, 1)["metadata"]["name"]}
+
+    def serve(self, stage, pod):
+        behaviour = self.behaviour
+        marks = {behaviour.promise: "", behaviour.key("bind-phase"): "success"}
+        if behaviour.by_time:
+            marks[behaviour.key("vgpu-time")] = hami.FOREVER
+        stage.annotate(pod, marks)
+        self.unlock(stage)
+
+    def unlock(self, stage, name="n"):
+        if self.behaviour.lock:
+            stage._do(stage.api.change, "nodes", (None, name),  # pylint: disable=protected-access
+                      lambda obj: obj["metadata"]["annotations"].pop(self.behaviour.lock, None))
+
+    def words(self, name):
+        return words(self.behaviour, "GPU-1,NVIDIA,12000,0:", name, "allocating")
+
+
+class GpuManager:
+    source = "tkestack/gpu-manager@8cd842e:pkg/services/allocator/nvidia/allocator.go:663, 1139, pkg/utils/util.go:241"
+    name = "gpu-manager 8cd842e"
+
+    def node(self, stage, name="n"):
+        stage.node(name, {tencent.CORE: 200, tencent.MEMORY: 128})
+
+    def wish(self, mib):
+        return {tencent.CORE: 30, tencent.MEMORY: 10}
+
+    def picked(self, stage, name="n"):
+        """Also its own cards are those that it would take; who has started is in its cache."""
+        manager = tencent.Manager("8cd842e", [64 * tencent.BLOCK] * 2)
+        for pod in stage.pods(name):
+            if "startTime" in pod["status"] and tencent.is_active(pod):
+                [[minor]] = tencent.cards_of(pod).values()
+                card = manager.cards[minor]
+                card.free_core, card.free = card.free_core - 30, card.free - 10 * tencent.BLOCK
+                manager.held[pod["metadata"]["uid"]] = {0: (30, 10, [card])}
+        known = {pod["metadata"]["uid"]: pod for pod in stage.pods(name)}
+        _, pod, _ = manager.allocate(stage.pods(name, "Pending"), 30, random.Random(1), known)
+        return {pod["metadata"]["name"]}
+
+    def serve(self, stage, pod):
+        """An end and what comes before it are seen one by one."""
+        stage.set_status(pod, phase="Pending")
+        stage.annotate(pod, {tencent.ASSIGNED: "true"})
+
+    def words(self, name):
+        return {tencent.PREDICATE_IDX + "0": "1", tencent.PREDICATE_TIME: "1", tencent.ASSIGNED: "false",
+                tencent.PREDICATE_NODE: name}
+
+
+OLD = "Project-HAMi/volcano-vgpu-device-plugin@{}:pkg/plugin/vgpu/util/util.go:{}"
+PLUGINS = [
+    *map(Gpushare, gpushare.BEHAVIOURS),
+    Volcano(),
+    Vgpu("hami-v2.8", "Project-HAMi/HAMi@v2.8.3:pkg/util/util.go:76-136"),
+    Vgpu("hami-v2.10", "Project-HAMi/HAMi@v2.10.0:pkg/util/util.go:76-136, NV/server.go:747, util.go:388-414"),
+    Vgpu("4paradigm-da7d4ed", "4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/util/util.go:51, nvinternal/plugin/server.go:292"),
+    Vgpu("volcano-v1.9.0", OLD.format("v1.9.0", "58")),
+    Vgpu("volcano-v1.9.4", OLD.format("v1.9.4", "67-105")),
+    Vgpu("volcano-v1.11.0", OLD.format("v1.11.0", "67-105")),
+    Vgpu("volcano-v1.12.0", "Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/util.go:58-118, pkg/plugin/server.go:377-491"),
+    GpuManager(),
+]
+
+
+def rejected(reason):
+    def act(stage, plugin):
+        stage.set_status("x", phase="Failed", reason=reason)
+
+    return act
+
+
+def terminating(stage, plugin):
+    stage.change("x", lambda pod: pod["metadata"].update(DELETED))
+
+
+def forced(stage, plugin):
+    stage.delete("x")
+
+
+def ended(stage, plugin):
+    plugin.serve(stage, "x")
+    stage.set_status("x", phase="Running")
+    stage.set_status("x", phase="Succeeded")
+
+
+def started_by_anothers_promise(stage, plugin):
+    """Its own stands."""
+    stage.set_status("x", phase="Running")
+
+
+def ended_by_anothers_promise(stage, plugin):
+    started_by_anothers_promise(stage, plugin)
+    stage.sync()
+    stage.set_status("x", phase="Succeeded")
+
+
+def mark_lost(stage, plugin):
+    """Admitted, and Pending while its image comes."""
+    stage.set_status("x", phase="Pending")
+
+
+def served(stage, plugin):
+    plugin.serve(stage, "x")
+    stage.set_status("x", phase="Running")
+
+
+# fate: (what befalls x, whether p must be bound for all that, what kubelet and plugin do)
+FATES = {
+    "in flight": (lambda stage, plugin: None, False, "kubelet has not asked for x yet"),
+    "served": (served, True, "x is served"),
+    "rejected before Allocate": (rejected("TopologyAffinityError"), True, "kubelet has rejected x and never asks for it"),
+    "rejected for a sysctl": (rejected("SysctlForbidden"), True, "likewise, and any tenant can make such a pod"),
+    "rejected because another device failed": (rejected("UnexpectedAdmissionError"), True, "likewise"),
+    "evicted before Allocate": (rejected("Evicted"), True, "likewise"),
+    "terminating before Allocate": (terminating, False, "kubelet may still ask for x"),
+    "deleted by force before Allocate": (forced, False, "kubelet may still ask for x once"),
+    "ended after Allocate": (ended, True, "x has ended and its promise was erased"),
+    "started by another's promise": (started_by_anothers_promise, False, "x runs on another's card, its own promise stands"),
+    "ended by another's promise": (ended_by_anothers_promise, False, "likewise, and x has ended"),
+    "mark lost": (mark_lost, False, "x is admitted, Pending, and its promise stands"),
+}
+
+
+def judge(stage, plugin, must, node_name="n", limits=None):
+    """p is bound and picked, or refused. Something may have to be revoked before; what is refused without
+    that stays so."""
+    wanted = stage.pod("p", limits or plugin.wish(4000))
+    stage.sync()
+    deadline = time.monotonic() + PATIENCE
+    why = stage.try_once(wanted, node_name)
+    while why and must:
+        need(time.monotonic() < deadline, f"p is refused for good: {why}")
+        time.sleep(0.05)
+        why = stage.try_once(wanted, node_name)
+    if not why:
+        picked = plugin.picked(stage, node_name)
+        need(picked == {"p"}, f"p is bound, and {plugin.name} hands it what {', '.join(picked)} was promised")
+
+
+KNOWN = {
+    f"volcano-{version}: in flight elsewhere": "only one pod of the cluster may be in flight with these versions, and "
+    "nothing on a node tells them from v1.12" for version in ("v1.9.4", "v1.11.0")
+}
+
+
+def fate(plugin, name):
+    act, must, real = FATES[name]
+
+    def play(stage):
+        plugin.node(stage)
+        stage.start()
+        stage.place("x", plugin.wish(12000))
+        picked = plugin.picked(stage)
+        need(picked == {"x"}, f"alone, x is served what {picked} was promised")
+        act(stage, plugin)
+        stage.sync()
+        judge(stage, plugin, must)
+
+    row(plugin.source, f"x was bound, then {name}; now p", real, "p is bound and picked" + (", or refused" * (not must)),
+        name=f"{plugin.name}: {name}")(play)
+
+
+def planted(plugin):
+    """A pod without a node with the words: gated, restored from a backup, or meant so."""
+
+    def play(stage):
+        plugin.node(stage)
+        stage.pod(UNBOUND, plugin.wish(12000), plugin.words("n"), schedulerName=None)
+        stage.start()
+        judge(stage, plugin, True)
+
+    row(plugin.source, "a pod without a node has the words", "spec.nodeName is read, or not, by the plugin",
+        "p is bound and picked", name=f"{plugin.name}: never bound")(play)
+
+
+def made_again(plugin):
+    """The Node is deleted with its pods and made again under its name; x is still there, of the old one."""
+
+    def play(stage):
+        plugin.node(stage)
+        stage.start()
+        stage.place("x", plugin.wish(12000))
+        stage.set_status("x", phase="Failed", reason="NodeLost")
+        stage._do(stage.api.delete, "nodes", (None, "n"))  # pylint: disable=protected-access
+        stage.sync()
+        plugin.node(stage)
+        stage.sync()
+        judge(stage, plugin, True)
+
+    row(plugin.source, "the Node was made again under its name", "vgpu-node is a name", "p is bound and picked",
+        name=f"{plugin.name}: node made again")(play)
+
+
+def elsewhere(plugin):
+    """x is in flight on another node, first in the list and earlier."""
+
+    def play(stage):
+        plugin.node(stage)
+        plugin.node(stage, "other")
+        stage.start()
+        wanted = stage.pod("a", plugin.wish(12000))
+        stage.sync()
+        need(not stage.try_once(wanted, "other"), "a is bound")
+        stage.sync()
+        judge(stage, plugin, False)
+
+    row(plugin.source, "a is in flight on another node, and comes first in the list", "v1.9.4 to v1.11.0 begin with the list's "
+        "first pod, of whatever node", "p is bound and picked, or refused",
+        KNOWN.get(f"{plugin.name}: in flight elsewhere", ""), name=f"{plugin.name}: in flight elsewhere")(play)
+
+
+for each in PLUGINS:
+    for title in FATES:
+        fate(each, title)
+    planted(each)
+    made_again(each)
+    elsewhere(each)
+
+assert NAMESPACE == "ml", "names sort as above"
