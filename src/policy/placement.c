@@ -40,6 +40,42 @@ static bool suits_neighbours(const struct search *search, const struct card_ask 
     return ask->init || !others || beside == (wanted == NEIGHBOURS_SAME_CARD);
 }
 
+static bool is_on(const struct placement *placement, int32_t container, int32_t card)
+{
+    for (uint32_t i = 0; i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->container == container && share->card == card && !share->device)
+            return true;
+    }
+    return false;
+}
+
+/* Whether an init container may have the card as one of `left` that it has yet to get. kubelet gives its devices
+ * to the app containers next, in their order (kubernetes@v1.34.0:pkg/kubelet/cm/devicemanager/manager.go:
+ * devicesToReuse), and a node side may go by those devices instead of what the pod was promised. */
+static bool suits_successors(const struct search *search, const struct card_ask *ask,
+                             const struct card *card, int32_t left)
+{
+    const struct placement *placement = search->placement;
+    int32_t passed_on = 0, missing = 0, container = CONTAINER_POD;
+
+    if (!ask->init || card->mig)
+        return true;
+    for (uint32_t i = 0; i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device || share->init || share->sidecar)
+            continue;
+        if (passed_on >= ask->count && share->container != container)
+            return false;
+        if (share->card == card->index)
+            return true;
+        missing += !is_on(placement, ask->container, share->card);
+        container = share->container;
+        passed_on++;
+    }
+    return passed_on < ask->count && missing < left;
+}
+
 /* What the ask gets of a card; false: what it has got of it before leaves no place. */
 static bool take_part(const struct search *search, const struct card_ask *ask,
                       const struct card *card, struct share *ret_share)
@@ -88,7 +124,7 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
             node_card(node, placement->shares[before - 1].card)->numa != card->numa)
             continue;
         search->tries++;
-        if (!suits_neighbours(search, ask, card)) {
+        if (!suits_neighbours(search, ask, card) || !suits_successors(search, ask, card, left)) {
             if (search->situation.policy->foreseen)
                 break;
             continue;

@@ -16,6 +16,50 @@ START_TEST(each_container_gets_different_cards)
 }
 END_TEST
 
+/* kubelet gives the devices of init containers to the app containers. */
+START_TEST(app_containers_have_the_cards_of_their_init_containers)
+{
+    const struct {
+        uint32_t n;
+        struct container_view containers[3];
+        const char *cards; /* by container, or what is in the way */
+    } cases[] = {
+        /* 8,000 of 10,000 are taken of card 0, so that only card 1 has room for the app. */
+        {2, {WITH({GPU, "1"}, {MEM, "14000"}), INIT({GPU, "1"}, {MEM, "1000"})}, "1 1 "},
+        {2, {WITH({GPU, "1"}, {MEM, "1000"}), INIT({GPU, "1"}, {MEM, "14000"})}, "1 1 "},
+        {2, {WITH({GPU, "1"}, {MEM, "1000"}), INIT({GPU, "2"}, {MEM, "2000"})}, "0 0 1 "},
+        {2, {WITH({GPU, "2"}, {MEM, "1000"}), INIT({GPU, "1"}, {MEM, "2001"})}, "0 1 1 "},
+        {3,
+         {WITH({GPU, "1"}, {MEM, "14000"}), WITH({GPU, "1"}, {MEM, "1500"}),
+          INIT({GPU, "1"}, {MEM, "100"})},
+         "1 0 1 "},
+        {3,
+         {WITH({GPU, "1"}, {MEM, "100"}), WITH({GPU, "1"}, {MEM, "14000"}),
+          INIT({GPU, "2"}, {MEM, "100"})},
+         "0 1 0 1 "},
+        {2,
+         {WITH({GPU, "1"}, {MEM, "100"}, {CORES, "60"}), INIT({GPU, "1"}, {MEM, "14000"})},
+         "refused"},
+    };
+    const struct pod_view view = {.ns = "ml",
+                                  .name = "p",
+                                  .uid = "p",
+                                  .containers = cases[_i].containers,
+                                  .n_containers = cases[_i].n};
+    struct placement placement;
+    g_autoptr(GString) cards = g_string_new(NULL);
+
+    hold("u", "GPU-a,NVIDIA,8000,0:;", "success");
+    if (_i == 6)
+        hold("v", "GPU-b,NVIDIA,100,50:;", "success");
+    if (place(&view, &placement) != REASON_NONE)
+        g_string_assign(cards, "refused");
+    for (uint32_t i = 0; i < placement.n_shares && !g_str_equal(cards->str, "refused"); i++)
+        g_string_append_printf(cards, "%d ", placement.shares[i].card);
+    ck_assert_str_eq(cards->str, cases[_i].cards);
+}
+END_TEST
+
 START_TEST(slots_and_cores_are_kept)
 {
     char uid[8];
@@ -189,6 +233,7 @@ int main(void)
 
     tcase_add_checked_fixture(placing, setup, teardown);
     tcase_add_test(placing, each_container_gets_different_cards);
+    tcase_add_loop_test(placing, app_containers_have_the_cards_of_their_init_containers, 0, 7);
     tcase_add_test(placing, slots_and_cores_are_kept);
     tcase_add_test(placing, all_cores_are_a_card_of_ones_own);
     tcase_add_loop_test(placing, conditions_are_kept, 0, 13);

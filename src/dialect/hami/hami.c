@@ -342,7 +342,14 @@ const struct dialect dialect_hami = {
                 "`--hami-mig-templates` says their order: the plugin asks NVML for an instance "
                 "by number, and NVML promises no order of sizes. Since v2.10 the plugin takes a "
                 "MIG instance down up to 5 s after its pod's end, and fails "
-                "a pod whose instance of another size needs that place sooner.",
+                "a pod whose instance of another size needs that place sooner. App containers get "
+                "cards of the pod's init containers, as kubelet passes devices on, but for "
+                "sidecars. With the plugin's `enablegetpreferredallocation` (since v2.9, off "
+                "unless "
+                "said) a pod may still get another card than it was promised: where pods from "
+                "before the option have used up the card's devices, where a topology hint of "
+                "kubelet's goes first, and where a container has several cards with different "
+                "memory of each.",
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
