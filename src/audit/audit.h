@@ -29,6 +29,7 @@ enum audit_cause {
     AUDIT_LEFT_OUT,
     AUDIT_GROUP_HALF,
     AUDIT_QUOTA_LABEL,
+    AUDIT_QUOTA_UNKEPT,
     /* The ledger against the cluster: */
     AUDIT_MISSING,
     AUDIT_LEFT_OVER,

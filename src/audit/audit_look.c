@@ -256,6 +256,33 @@ static void look_at_quota(const struct look *look, const struct allocation *pod)
         });
 }
 
+/* By the quota's name: no pod and no node is at fault. */
+static void find_unkept(const struct elastic_unkept *unkept, void *data)
+{
+    const char *name = unkept->name ? unkept->name : unkept->ns;
+    struct allocation *pod = allocation_new("", unkept->ns, name, 0);
+    char *why = unkept->key ? g_strdup_printf("its limit of '%s' is not counted", unkept->key)
+                            : g_strdup("cannot be read, or there are too many");
+
+    audit_report_add(data, &(struct audit_finding){
+                               .cause = AUDIT_QUOTA_UNKEPT,
+                               .pod = pod,
+                               .node = "",
+                               .take_cluster = why,
+                               .take_ledger = g_strdup("pods that it may limit are refused"),
+                           });
+    allocation_free(pod);
+}
+
+static void look_at_unkept(struct audit_report *report, struct store *store)
+{
+    store_lock(store);
+    const struct elastic_quotas *quotas = store_elastic_quotas(store);
+    if (quotas)
+        elastic_quotas_each_unkept(quotas, find_unkept, report);
+    store_unlock(store);
+}
+
 /* --- nodes that are left out ---------------------------------------------------------------- */
 
 static void find_pause(const struct rejects_pause *pause, void *data)
@@ -379,6 +406,7 @@ struct audit_report *audit_look(struct store *store, const struct audit_options 
     for (guint i = 0; i < names->len; i++)
         look_at_node(&look, store, g_ptr_array_index(names, i));
     look_at_groups(report, store);
+    look_at_unkept(report, store);
     audit_report_finish(report, began_ms);
     return report;
 }

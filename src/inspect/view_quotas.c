@@ -101,6 +101,7 @@ static void write_quota(struct json_writer *writer, const struct quota_row *row)
 }
 
 #define FAULTS "gpuledger_quota_faults"
+#define UNKEPT "gpuledger_quotas_unkept"
 #define UNHEEDED "gpuledger_quota_labels_unheeded"
 
 /* --- elastic ones ------------------------------------------------------------------------------- */
@@ -281,12 +282,17 @@ void view_quotas_metrics(struct store *store, GString *reply)
     store_lock(store);
     g_autoptr(GArray) rows = collect_elastic(store);
     const guint n_faults = elastic_quotas_n_faults(store_elastic_quotas(store));
+    const guint n_unkept = elastic_quotas_n_unkept(store_elastic_quotas(store));
     const guint n_unheeded = elastic_quotas_n_unheeded(store_elastic_quotas(store));
     store_unlock(store);
     g_string_append_printf(reply,
                            "# HELP %s Quotas whose place in a tree cannot be told, or that list "
                            "namespaces which they may not.\n# TYPE %s gauge\n%s %u\n",
                            FAULTS, FAULTS, FAULTS, n_faults);
+    g_string_append_printf(reply,
+                           "# HELP %s Quotas that cannot be kept, which refuse pods of their "
+                           "namespace.\n# TYPE %s gauge\n%s %u\n",
+                           UNKEPT, UNKEPT, UNKEPT, n_unkept);
     g_string_append_printf(reply,
                            "# HELP %s Pods whose label names an elastic quota in which they do not "
                            "count.\n# TYPE %s gauge\n%s %u\n",

@@ -364,6 +364,8 @@ bool quota_room_lacks(const struct quota_room *room, const struct node *node,
     struct quota_count count;
 
     ret_lacks[0] = 0;
+    if (elastic_room_is_closed(room->elastic))
+        return false;
     if (room->limits) {
         quota_room_count(room, node, &count);
         if (!count.pooled || !count.limited)

@@ -58,22 +58,6 @@ static bool read_map(struct json_arena *arena, const struct string_pairs *annota
     return true;
 }
 
-bool resource_quota_view_decode(struct json_arena *arena, const cJSON *object,
-                                struct resource_quota_view *ret_quota, GError **error)
-{
-    struct resource_quota_view quota = {0};
-
-    if (!json_decode(arena, object, quota_fields, &quota, error) ||
-        !read_map(arena, &quota.annotations, "gpuledger.io/min", &quota.min, error) ||
-        !read_map(arena, &quota.annotations, "gpuledger.io/max", &quota.max, error))
-        return false;
-    quota.labels = quota.annotations = (struct string_pairs){0};
-    *ret_quota = quota;
-    return true;
-}
-
-/* --- trees -------------------------------------------------------------------------------------- */
-
 /* Those of the pairs that have such a key. */
 static struct string_pairs keep(struct json_arena *arena, const struct string_pairs *pairs,
                                 const char *const *keys)
@@ -87,6 +71,36 @@ static struct string_pairs keep(struct json_arena *arena, const struct string_pa
     }
     return (struct string_pairs){items, n};
 }
+
+static const char *keep_text(struct json_arena *arena, const char *text)
+{
+    return strcpy(json_arena_alloc(arena, strlen(text) + 1), text);
+}
+
+#define KEY_MIN "gpuledger.io/min"
+#define KEY_MAX "gpuledger.io/max"
+
+bool resource_quota_view_decode(struct json_arena *arena, const cJSON *object,
+                                struct resource_quota_view *ret_quota, GError **error)
+{
+    static const char *const maps[] = {KEY_MIN, KEY_MAX, NULL};
+    struct resource_quota_view quota = {0};
+    g_autoptr(GError) unread = NULL;
+
+    if (!json_decode(arena, object, quota_fields, &quota, error))
+        return false;
+    quota.labels = (struct string_pairs){0};
+    quota.annotations = keep(arena, &quota.annotations, maps);
+    if (read_map(arena, &quota.annotations, KEY_MIN, &quota.min, &unread) &&
+        read_map(arena, &quota.annotations, KEY_MAX, &quota.max, &unread))
+        quota.annotations = (struct string_pairs){0};
+    else
+        quota.in.unread = keep_text(arena, unread->message);
+    *ret_quota = quota;
+    return true;
+}
+
+/* --- trees -------------------------------------------------------------------------------------- */
 
 static bool read_namespaces(struct json_arena *arena, const char *text,
                             struct quota_tree_view *tree, GError **error)
@@ -150,8 +164,7 @@ bool elastic_quota_view_decode(struct json_arena *arena, const cJSON *object,
     quota.labels = keep(arena, &quota.labels, tree_labels);
     quota.annotations = keep(arena, &quota.annotations, tree_annotations);
     if (!read_tree(arena, &quota, &unread))
-        quota.in.unread =
-            strcpy(json_arena_alloc(arena, strlen(unread->message) + 1), unread->message);
+        quota.in.unread = keep_text(arena, unread->message);
     *ret_quota = quota;
     return true;
 }

@@ -23,7 +23,7 @@ struct quota_tree_view {
     const char *tree;   /* "" if it does not say which */
     struct string_pairs weights;
     const char **namespaces; /* whose pods count there, NULL at the end; or NULL */
-    const char *unread;      /* why its annotations cannot be read; NULL: they can */
+    const char *unread;      /* why some of its annotations cannot be read; NULL: they can */
 };
 
 /* Borrowed from the arena. */
@@ -32,7 +32,7 @@ struct resource_quota_view {
     bool elastic;             /* an ElasticQuota */
     struct string_pairs hard; /* spec.hard: quantities by key */
     struct string_pairs min, max;            /* of the ElasticQuota's spec, or of annotations */
-    struct string_pairs labels, annotations; /* those that `in` is read from */
+    struct string_pairs labels, annotations; /* those that `in` is read from, or that cannot be read */
     struct quota_tree_view in;
 };
 

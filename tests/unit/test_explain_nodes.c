@@ -224,6 +224,12 @@ static const struct explained_reason rows[] = {
      .pod = {"p", .mem = "3"},
      .reason = REASON_QUOTA_MAX,
      .why = "wants 3 GiB of gpuledger.io/gpu-memory, the namespace has 4 GiB of at most 6 GiB"},
+    {.node = {"n"},
+     .options = {.elastic_quotas = true, .silent = true},
+     .objects = {ELASTIC("ml", "'max':{'gpuledger.io/gpus':'many'}")},
+     .pod = {"p", .mem = "3"},
+     .reason = REASON_QUOTA_UNKEPT,
+     .why = "a quota of the namespace cannot be kept: 'gpuledger audit' and the log say which"},
     /* The other namespace needs what it has lent. */
     {.node = {"n"},
      .options = {.elastic_quotas = true},

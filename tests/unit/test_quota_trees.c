@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a quota of a tree may concern: its own namespace, and others only if the administrator has named its
- * namespace.
+ * Whom a quota may concern: its own namespace, and others only if the administrator has named its namespace;
+ * also where it cannot be kept.
  */
 #include "quota_extender.h"
 #include "suite.h"
@@ -127,6 +127,133 @@ START_TEST(nobody_moves_in_below_another_namespaces_parent)
 }
 END_TEST
 
+/* --- what cannot be kept ---------------------------------------------------------------------- */
+
+static void limit(const char *ns, const char *name, struct string_pairs max)
+{
+    store_apply_resource_quota(
+        extender.store,
+        &(struct resource_quota_view){.ns = ns, .name = name, .elastic = true, .max = max});
+}
+
+/* As many keys as there are places, and one more. */
+static void fill_keys(const char *ns)
+{
+    for (int quota = 0; quota < 3; quota++) {
+        g_autofree char *name = g_strdup_printf("q%d", quota);
+        struct string_pair pairs[11];
+        for (int i = 0; i < 11; i++)
+            pairs[i] = (struct string_pair){
+                g_strdup_printf("nvidia.com/mig-%dg.%dgb", quota + 1, 5 * (i + 1)), "9"};
+        limit(ns, name, (struct string_pairs){pairs, 11});
+        for (int i = 0; i < 11; i++)
+            g_free((char *)pairs[i].key);
+    }
+}
+
+static void expect_of(const char *ns, const char *resource, const char *refusal)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"%s\",\"uid\":\"x\"},"
+        "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"%s\":\"1\"}}}]}},"
+        "\"NodeNames\":[\"n\",\"mig\"]}",
+        ns, resource);
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    ck_assert_msg(refusal ? strstr(reply->str, refusal) != NULL
+                          : strstr(reply->str, "\"NodeNames\":[]") == NULL,
+                  "%s of %s: %s", resource, ns, reply->str);
+}
+
+#define UNKEPT "cannot be kept"
+
+static void begin_with_mig(void)
+{
+    begin(NULL);
+    store_apply_node(extender.store,
+                     &(struct node_view){.name = "mig",
+                                         .labels = PAIRS({"nvidia.com/gpu.count", "1"},
+                                                         {"nvidia.com/mig.strategy", "mixed"}),
+                                         .capacity = PAIRS({"nvidia.com/mig-1g.5gb", "7"},
+                                                           {"nvidia.com/mig-3g.55gb", "7"})});
+}
+
+/* Whoever comes first. */
+START_TEST(who_names_all_keys_loses_its_own_alone)
+{
+    begin_with_mig();
+    if (_i)
+        limit("ml", "q", PAIRS({MEM, "0"}));
+    fill_keys("evil");
+    if (!_i)
+        limit("ml", "q", PAIRS({MEM, "0"}));
+    expect_of("ml", MEM, "quota's max");
+    expect_of("ml", "nvidia.com/mig-1g.5gb", NULL);
+    expect_of("other", MEM, NULL);
+    expect_of("evil", MEM, NULL);
+    expect_of("evil", "nvidia.com/mig-3g.55gb", UNKEPT);
+    ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 1);
+    store_delete_resource_quota(extender.store, &(struct resource_quota_view){
+                                                    .ns = "evil", .name = "q0", .elastic = true});
+    expect_of("evil", "nvidia.com/mig-3g.55gb", NULL);
+    expect_of("ml", MEM, "quota's max");
+    ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 0);
+}
+END_TEST
+
+START_TEST(a_quota_that_cannot_be_read_closes_its_namespace)
+{
+    begin_with_mig();
+    limit("evil", "q", PAIRS({MEM, "many"}));
+    expect_of("evil", MEM, UNKEPT);
+    expect_of("evil", "nvidia.com/mig-1g.5gb", UNKEPT);
+    expect_of("ml", MEM, NULL);
+    limit("evil", "q", PAIRS({MEM, "1"}));
+    expect_of("evil", MEM, NULL);
+    limit("evil", "q", PAIRS({MEM, "many"})); /* what it said before counts on */
+    expect_of("evil", MEM, NULL);
+    limit("evil", "r", PAIRS({MEM, "many"}));
+    expect_of("evil", MEM, UNKEPT);
+    store_list_begin(extender.store, FEED_ELASTIC_QUOTAS);
+    limit("evil", "q", PAIRS({MEM, "1"}));
+    store_list_end(extender.store, FEED_ELASTIC_QUOTAS);
+    expect_of("evil", MEM, NULL);
+}
+END_TEST
+
+START_TEST(a_quota_of_too_many_keys_closes_its_namespace)
+{
+    struct string_pair pairs[65];
+
+    begin_with_mig();
+    for (int i = 0; i < 65; i++)
+        pairs[i] = (struct string_pair){g_strdup_printf("nvidia.com/mig-1g.%dgb", i + 1), "9"};
+    limit("evil", "q", (struct string_pairs){pairs, 65});
+    expect_of("evil", MEM, UNKEPT);
+    expect_of("ml", MEM, NULL);
+    for (int i = 0; i < 65; i++)
+        g_free((char *)pairs[i].key);
+}
+END_TEST
+
+/* A namespace with one quota takes the place of one of those of which a namespace has many. */
+START_TEST(who_has_all_quotas_loses_one_of_them)
+{
+    begin_with_mig();
+    for (int i = 0; i < ELASTIC_QUOTAS_MAX + 3; i++) {
+        g_autofree char *name = g_strdup_printf("q%04d", i);
+        limit("evil", name, PAIRS({GPUS, "4"}));
+        if (i == ELASTIC_QUOTAS_MAX - 1)
+            expect_of("evil", MEM, NULL);
+    }
+    limit("ml", "q", PAIRS({MEM, "0"}));
+    expect_of("ml", MEM, "quota's max");
+    expect_of("evil", MEM, UNKEPT);
+    expect_of("other", MEM, NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("quota trees");
@@ -137,6 +264,10 @@ int main(void)
     tcase_add_test(trees, a_list_counts_from_a_namespace_that_is_named);
     tcase_add_test(trees, a_parent_of_that_name_elsewhere_changes_nothing);
     tcase_add_test(trees, nobody_moves_in_below_another_namespaces_parent);
+    tcase_add_loop_test(trees, who_names_all_keys_loses_its_own_alone, 0, 2);
+    tcase_add_test(trees, a_quota_that_cannot_be_read_closes_its_namespace);
+    tcase_add_test(trees, a_quota_of_too_many_keys_closes_its_namespace);
+    tcase_add_test(trees, who_has_all_quotas_loses_one_of_them);
     suite_add_tcase(suite, trees);
     return suite_run(suite);
 }

@@ -478,6 +478,13 @@ static void tell_gang_room(const struct message_context *context)
         group.ns, group.name, MAX(group.room_until_ms - question->turn.now_ms + 999, 0) / 1000);
 }
 
+static void tell_unkept_quota(const struct message_context *context)
+{
+    g_string_append(context->text,
+                    "a quota of the namespace cannot be kept: 'gpuledger audit' and the log say "
+                    "which");
+}
+
 static void tell_none(const struct message_context *context)
 {
     g_string_append(context->text, "takes the pod");
@@ -519,6 +526,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_QUOTA_MAX] = tell_elastic_quota,
     [REASON_QUOTA_LENT] = tell_elastic_quota,
+    [REASON_QUOTA_UNKEPT] = tell_unkept_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_REJECTING] = tell_rejecting,
     [REASON_GANG_ROOM] = tell_gang_room,

@@ -119,7 +119,11 @@ static const struct node *find_example(struct ledger *ledger, const struct reque
 /* Whether a quota lets it come when nobody else has anything of it. */
 static bool may_ever_have(const struct elastic_quotas *quotas, const struct waiter *waiter)
 {
+    if (elastic_quotas_closes(quotas, waiter->ns))
+        return false;
     for (const struct elastic_account *at = waiter->account; at; at = at->parent) {
+        if (unkept_concerns(at, waiter->request))
+            return false;
         for (guint key = 0; key < quotas->keys->len; key++) {
             const int64_t most =
                 at->parent || !quotas->min[key] ? at->max[key] : MIN(at->min[key], at->max[key]);

@@ -17,6 +17,8 @@ struct elastic_quotas *elastic_quotas_new(void)
 
     quotas->trusted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     quotas->all = g_ptr_array_new_with_free_func(quota_free);
+    quotas->unkept[0] = unkept_new();
+    quotas->unkept[1] = unkept_new();
     quotas->keys = g_ptr_array_new();
     quotas->accounts = g_ptr_array_new_with_free_func(account_free);
     quotas->doors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
@@ -36,6 +38,8 @@ void elastic_quotas_free(struct elastic_quotas *quotas)
     g_hash_table_unref(quotas->doors);
     g_ptr_array_unref(quotas->accounts);
     g_ptr_array_unref(quotas->keys);
+    g_hash_table_unref(quotas->unkept[0]);
+    g_hash_table_unref(quotas->unkept[1]);
     g_ptr_array_unref(quotas->all);
     g_hash_table_unref(quotas->trusted);
     g_free(quotas->outlooks);
@@ -88,14 +92,16 @@ static struct quota *find(const struct elastic_quotas *quotas,
     return NULL;
 }
 
-/* Whether those keys and the others' are too many. */
-static bool has_room(const struct elastic_quotas *quotas, const GArray *limits)
+/* What it said before counts on; one of which nothing is known closes its namespace. */
+static bool shut(struct elastic_quotas *quotas, const struct resource_quota_view *view,
+                  uint32_t generation, const struct quota *known, bool *ret_changed)
 {
-    guint n = quotas->keys->len;
-
-    for (guint i = 0; i < limits->len; i++)
-        n += !g_ptr_array_find(quotas->keys, g_array_index(limits, struct limit, i).key, NULL);
-    return n <= ELASTIC_KEYS_MAX && quotas->all->len < ELASTIC_QUOTAS_MAX;
+    *ret_changed = !known && !elastic_quotas_closes(quotas, view->ns);
+    if (!known)
+        unkept_set(quotas, view->elastic, view->ns, view->name, generation);
+    if (*ret_changed)
+        rebuild(quotas); /* those of its pods that wait count no more */
+    return false;
 }
 
 bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
@@ -107,17 +113,20 @@ bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quo
     if (known)
         known->generation = generation;
     if (!quota)
-        return false;
+        return shut(quotas, view, generation, known, ret_changed);
+    *ret_changed = unkept_remove(quotas, view->elastic, view->ns, view->name);
+    if (*ret_changed)
+        rebuild(quotas);
     if (known ? quota_is_same(known, quota) : quota_is_idle(quota)) {
         quota_free(quota);
         return true;
     }
-    if (!has_room(quotas, quota->limits)) {
+    if (!known && !quota_is_idle(quota) && !unkept_make_room(quotas, view->ns)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "quota '%s/%s': more than %d quotas, or %d resources in them", view->ns,
-                    view->name, ELASTIC_QUOTAS_MAX, ELASTIC_KEYS_MAX);
+                    "quota '%s/%s': there are more than %d, and its namespace has the most",
+                    view->ns, view->name, ELASTIC_QUOTAS_MAX);
         quota_free(quota);
-        return false;
+        return shut(quotas, view, generation, NULL, ret_changed);
     }
     if (known)
         g_ptr_array_remove(quotas->all, known);
@@ -133,20 +142,23 @@ bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quo
 
 void elastic_quotas_remove(struct elastic_quotas *quotas, const struct resource_quota_view *view)
 {
-    if (g_ptr_array_remove(quotas->all, find(quotas, view)))
+    const bool opened = unkept_remove(quotas, view->elastic, view->ns, view->name);
+
+    if (g_ptr_array_remove(quotas->all, find(quotas, view)) || opened)
         rebuild(quotas);
 }
 
 bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t generation)
 {
     const guint before = quotas->all->len;
+    const bool opened = unkept_sweep(quotas, elastic, generation);
 
     for (guint i = quotas->all->len; i-- > 0;) {
         const struct quota *quota = quotas->all->pdata[i];
         if (quota->elastic == elastic && quota->generation != generation)
             g_ptr_array_remove_index(quotas->all, i);
     }
-    if (quotas->all->len == before)
+    if (quotas->all->len == before && !opened)
         return false;
     rebuild(quotas);
     return true;
@@ -162,6 +174,7 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     copy->trusted = g_hash_table_ref(quotas->trusted);
     for (guint i = 0; i < quotas->all->len; i++)
         g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
+    unkept_copy(copy, quotas);
     rebuild(copy);
     choices_copy(copy, quotas);
     g_hash_table_iter_init(&iter, quotas->waiters);

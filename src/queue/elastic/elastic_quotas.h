@@ -41,7 +41,7 @@
 
 #include <gpuledger/dialect.h>
 
-#define ELASTIC_KEYS_MAX 32 /* of all quotas together */
+#define ELASTIC_KEYS_MAX 32 /* of all quotas together: one of each namespace before others (keys.c) */
 #define ELASTIC_QUOTAS_MAX 4096
 #define ELASTIC_DEPTH_MAX 16 /* of a tree */
 
@@ -83,6 +83,22 @@ const char *elastic_choice_fault(const struct elastic_quotas *quotas, const char
                                  const char *choice);
 /* It is gone. */
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
+
+/* Limits that cannot be kept close what they would have limited. A quota object that cannot be read, or for
+ * which there is no room, closes its namespace for all pods with GPUs; a key that is not counted, the quotas that
+ * limit it, and those below, for pods that ask for it. Whether a whole namespace is closed; and how many objects
+ * and quotas close something. */
+bool elastic_quotas_closes(const struct elastic_quotas *quotas, const char *ns);
+guint elastic_quotas_n_unkept(const struct elastic_quotas *quotas);
+/* The same, for people; borrowed. */
+struct elastic_unkept {
+    const char *ns;
+    const char *name; /* of the object, or of a quota of a tree; NULL: all quotas of the namespace */
+    const char *key;  /* which is not counted, the first; NULL: nothing of the object is kept */
+};
+void elastic_quotas_each_unkept(const struct elastic_quotas *quotas,
+                                void (*visit)(const struct elastic_unkept *unkept, void *data),
+                                void *data);
 
 /* Where pods count. Borrowed, until quotas change. */
 struct elastic_account;
@@ -146,9 +162,12 @@ struct elastic_count {
     int64_t share; /* of what is lent, where several want it; INT64_MAX: that limits nothing */
 };
 
-/* REASON_NONE, _QUOTA_MAX or _QUOTA_LENT: whether there is room for the placement on the node; NULL: for
+/* A limit that is not kept closes the room (REASON_QUOTA_UNKEPT). */
+bool elastic_room_is_closed(const struct elastic_room *room);
+
+/* REASON_NONE, _QUOTA_UNKEPT, _QUOTA_MAX or _QUOTA_LENT: whether there is room for the placement on the node; NULL: for
  * what is asked for, on the node's largest cards. `ret_count` and `ret_wanted`, if not NULL, are of the
- * first key in the way. */
+ * first key in the way, if it is a max or what is lent. */
 enum reason elastic_room_refuse(const struct elastic_room *room, const struct node *node,
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);

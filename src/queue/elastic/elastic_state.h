@@ -45,6 +45,7 @@ struct elastic_account {
     uint32_t place, depth; /* among all; below the whole */
     bool whole, weighted, keeps;
     int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX];
+    GPtrArray *unkept;           /* const char *, its keys that are not counted */
     bool said[ELASTIC_KEYS_MAX]; /* it has a min of its own */
     int64_t weight[ELASTIC_KEYS_MAX];
     amount_sum used_sum[ELASTIC_KEYS_MAX], waiting_sum[ELASTIC_KEYS_MAX]; /* with those below */
@@ -90,7 +91,8 @@ struct choice {
 struct elastic_quotas {
     GHashTable *trusted; /* a set of namespaces (elastic_quotas_trust); replaced, never changed */
     GPtrArray *all;      /* struct quota * */
-    GPtrArray *keys;     /* const char *, interned: those that some quota names */
+    GHashTable *unkept[2]; /* namespace -> struct unkept_space * (unkept.c); of ElasticQuotas the second */
+    GPtrArray *keys;     /* const char *, interned: those that some quota names, and that are counted */
     GPtrArray *accounts; /* struct elastic_account *, parents before those below them */
     GHashTable *doors;   /* namespace -> GPtrArray of accounts for its pods, the first by default */
     GHashTable *choices; /* uid -> struct choice * */
@@ -118,6 +120,23 @@ void account_free(gpointer account);
 /* Where the pod counts; `choice` NULL: it asks for no quota. NULL: nowhere. */
 struct elastic_account *accounts_find(const struct elastic_quotas *quotas, const char *ns,
                                       const char *choice);
+
+/* unkept.c: objects that cannot be kept. They close their namespaces. */
+GHashTable *unkept_new(void);
+void unkept_set(struct elastic_quotas *quotas, bool elastic, const char *ns, const char *name,
+                uint32_t generation);
+/* These two: whether there were any. */
+bool unkept_remove(struct elastic_quotas *quotas, bool elastic, const char *ns, const char *name);
+bool unkept_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t generation);
+void unkept_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from);
+/* There is room for one more quota, of that namespace: if need be, the last one of the namespace with the most
+ * is kept no more. */
+bool unkept_make_room(struct elastic_quotas *quotas, const char *ns);
+
+/* keys.c: a set of the keys that are counted. */
+GHashTable *keys_choose(const struct elastic_quotas *quotas);
+/* The account limits what the request asks for by a key that is not counted. */
+bool unkept_concerns(const struct elastic_account *account, const struct request *request);
 
 /* choices.c */
 void choice_free(gpointer choice);

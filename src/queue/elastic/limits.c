@@ -19,6 +19,9 @@ static bool is_key(const char *key)
     return false;
 }
 
+/* Of one object, for its namespace to have more than one. */
+#define LIMITS_MAX 64
+
 static struct limit *limit_of(GArray *limits, const char *key)
 {
     for (guint i = 0; i < limits->len; i++) {
@@ -69,6 +72,9 @@ static bool read_amounts(const struct string_pairs *pairs, const char *what, siz
             continue;
         if (!read_amount(key, pairs->items[i].value, &amount, error))
             return fail_within(error, "%s of '%s': ", what, key);
+        if (limits->len == LIMITS_MAX)
+            return fail_with(error, GPULEDGER_ERROR_LIMIT, "it limits more than %d resources",
+                             LIMITS_MAX);
         G_STRUCT_MEMBER(int64_t, limit_of(limits, key), member) = MIN(amount, AMOUNT_SUM_MAX);
     }
     return true;

@@ -16,7 +16,8 @@ struct level {
 struct elastic_room {
     struct elastic_quotas *quotas;
     const struct request *request;
-    guint n;
+    bool closed; /* by a limit that is not kept */
+    guint n;     /* 0: the pod's namespace has no quota that is kept */
     struct level levels[ELASTIC_DEPTH_MAX + 1]; /* from the pod's own upwards */
 };
 
@@ -35,23 +36,31 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
                                          const struct pod_view *pod, const struct request *request)
 {
     const struct elastic_account *account = elastic_quotas_account(quotas, pod);
+    const bool closed = elastic_quotas_closes(quotas, pod->ns ? pod->ns : "");
 
-    if (!account)
+    if (!account && !closed)
         return NULL;
     struct elastic_room *room = g_new0(struct elastic_room, 1);
     elastic_count_used(quotas, ledger);
     elastic_count_waiters(quotas, ledger);
     room->quotas = quotas;
     room->request = request;
-    room->n = 0;
-    for (; account && !account->whole; account = account->parent)
+    room->closed = closed;
+    for (; account && !account->whole; account = account->parent) {
         room->levels[room->n++].account = account;
+        room->closed = room->closed || unkept_concerns(account, request);
+    }
     for (guint key = 0; key < quotas->keys->len; key++) {
         lending_look(quotas, key);
         for (guint i = 0; i < room->n; i++)
             look_at_level(quotas, &room->levels[i], key);
     }
     return room;
+}
+
+bool elastic_room_is_closed(const struct elastic_room *room)
+{
+    return room && room->closed;
 }
 
 void elastic_room_free(struct elastic_room *room)
@@ -121,6 +130,8 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
 
     if (!room)
         return REASON_NONE;
+    if (room->closed)
+        return REASON_QUOTA_UNKEPT;
     if (placement)
         elastic_measure_placement(room->quotas, node, placement, wanted);
     else
@@ -167,7 +178,7 @@ void elastic_room_lacks(const struct elastic_room *room, const struct node *node
     int64_t wanted[ELASTIC_KEYS_MAX];
 
     memset(ret_lacks, 0, ELASTIC_KEYS_MAX * sizeof *ret_lacks);
-    if (!room)
+    if (!room || room->closed)
         return;
     elastic_measure_request(room->quotas, node, room->request, wanted);
     for (guint key = 0; key < room->quotas->keys->len; key++)
@@ -180,7 +191,8 @@ void elastic_room_gives(const struct elastic_room *room, const struct allocation
     const struct pod_view pod = {.uid = allocation->uid, .ns = allocation->ns};
 
     memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
-    if (room && elastic_quotas_account(room->quotas, &pod) == room->levels[0].account)
+    if (room && room->n > 0 &&
+        elastic_quotas_account(room->quotas, &pod) == room->levels[0].account)
         elastic_quotas_measure(room->quotas, allocation, ret_amounts);
 }
 
@@ -231,6 +243,8 @@ bool elastic_room_raise(const struct elastic_room *room, const struct node *node
     const struct level *level;
     bool found = false;
 
+    if (room->closed)
+        return false;
     elastic_measure_placement(room->quotas, node, placement, wanted);
     for (guint key = 0; key < room->quotas->keys->len; key++) {
         const enum reason reason =

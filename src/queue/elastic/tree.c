@@ -11,6 +11,7 @@ void account_free(gpointer data)
     g_free(account->id);
     g_free(account->ns);
     g_free(account->name);
+    g_ptr_array_unref(account->unkept);
     g_free(account);
 }
 
@@ -18,6 +19,7 @@ void account_free(gpointer data)
 struct making {
     struct elastic_quotas *quotas;
     GHashTable *spaces; /* namespace -> its account */
+    GHashTable *counted; /* a set of keys */
     GHashTable *wholes; /* tree -> what all of it share */
     GHashTable *own_parents; /* "NAMESPACE/NAME" -> the account of that parent */
     GHashTable *parents;     /* name -> that of a named namespace; NULL: there are several */
@@ -34,6 +36,7 @@ static struct elastic_account *add(struct making *making, const char *ns, const 
     account->tree = g_intern_string(quota ? quota->tree : "");
     account->weighted = quota != NULL;
     account->keeps = quota && quota->keeps;
+    account->unkept = g_ptr_array_new();
     for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
         account->max[key] = INT64_MAX;
         account->weight[key] = -1;
@@ -68,28 +71,30 @@ static struct elastic_account *whole_of(struct making *making, const char *tree)
     return whole;
 }
 
-/* The key's place, or -1: there are too many. */
+/* The place of a key that is counted. */
 static int key_place(struct elastic_quotas *quotas, const char *key)
 {
     for (guint i = 0; i < quotas->keys->len; i++) {
         if (quotas->keys->pdata[i] == key) /* interned */
             return (int)i;
     }
-    if (quotas->keys->len == ELASTIC_KEYS_MAX)
-        return -1;
     g_ptr_array_add(quotas->keys, (gpointer)key);
     return (int)quotas->keys->len - 1;
 }
 
 /* Of several quotas of a namespace mins add up, and each max holds. */
-static void add_limits(struct elastic_quotas *quotas, struct elastic_account *account,
+static void add_limits(const struct making *making, struct elastic_account *account,
                        const struct quota *quota)
 {
+    struct elastic_quotas *quotas = making->quotas;
+
     for (guint i = 0; i < quota->limits->len; i++) {
         const struct limit *limit = &g_array_index(quota->limits, struct limit, i);
-        const int key = key_place(quotas, limit->key);
-        if (key < 0)
+        if (!g_hash_table_contains(making->counted, limit->key)) {
+            g_ptr_array_add(account->unkept, (gpointer)limit->key);
             continue;
+        }
+        const int key = key_place(quotas, limit->key);
         quotas->min[key] |= limit->min > 0;
         account->said[key] |= limit->min >= 0;
         account->min[key] = amount_add(account->min[key], MAX(limit->min, 0));
@@ -335,6 +340,7 @@ void accounts_make(struct elastic_quotas *quotas)
     struct making making = {
         .quotas = quotas,
         .spaces = g_hash_table_new(g_str_hash, g_str_equal),
+        .counted = keys_choose(quotas),
         .wholes = g_hash_table_new(NULL, NULL),
         .own_parents = g_hash_table_new(g_str_hash, g_str_equal),
         .parents = g_hash_table_new(g_str_hash, g_str_equal),
@@ -345,7 +351,7 @@ void accounts_make(struct elastic_quotas *quotas)
     g_hash_table_remove_all(quotas->doors);
     memset(quotas->min, 0, sizeof quotas->min);
     for (guint i = 0; i < quotas->all->len; i++)
-        add_limits(quotas, account_of(&making, quotas->all->pdata[i]), quotas->all->pdata[i]);
+        add_limits(&making, account_of(&making, quotas->all->pdata[i]), quotas->all->pdata[i]);
     for (guint i = 0; i < quotas->accounts->len; i++)
         complete_weights(quotas, quotas->accounts->pdata[i]);
     list_parents(&making);
@@ -357,6 +363,7 @@ void accounts_make(struct elastic_quotas *quotas)
     add_up_mins(quotas);
     quotas->outlooks = g_renew(struct outlook, quotas->outlooks, quotas->accounts->len + 1);
     g_hash_table_unref(making.spaces);
+    g_hash_table_unref(making.counted);
     g_hash_table_unref(making.wholes);
     g_hash_table_unref(making.own_parents);
     g_hash_table_unref(making.parents);
