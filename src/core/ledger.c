@@ -302,6 +302,7 @@ struct ledger *ledger_new(void)
     ledger->open = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
     ledger->asked = asked_order_new(&ledger->pulses);
+    ledger->at_place = g_ptr_array_new();
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
     return ledger;
@@ -322,5 +323,6 @@ void ledger_free(struct ledger *ledger)
     g_ptr_array_unref(ledger->sorted);
     asked_order_free(ledger->asked);
     g_array_unref(ledger->free_places);
+    g_ptr_array_unref(ledger->at_place);
     g_free(ledger);
 }

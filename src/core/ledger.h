@@ -148,6 +148,10 @@ void ledger_mark_all_freed(struct ledger *ledger);
 
 /* Nodes have places below this; those of nodes that are gone are given to others. */
 uint32_t ledger_places(const struct ledger *ledger);
+/* The node at a place, or NULL; and a number that is another one after each change of that node, and of which node
+ * that is. Not 0. */
+const struct node *ledger_node_at(const struct ledger *ledger, uint32_t place);
+uint64_t ledger_version_at(const struct ledger *ledger, uint32_t place);
 
 /* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
 uint64_t ledger_supply(const struct ledger *ledger);

@@ -17,14 +17,18 @@ struct limits {
     GHashTable *pools;  /* a set; empty: any */
 };
 
+/* Interned, so that equal ones are the same. */
 struct mark {
-    char *model, *pool;
+    GRefString *model, *pool;
 };
 
 struct quotas {
     GHashTable *namespaces; /* name -> struct limits * */
     char *text;             /* which says so, or NULL */
     GHashTable *nodes;      /* name -> struct mark * */
+    struct space_sums *sums;
+    GHashTable *wrong; /* a set of namespaces whose sums are wrong */
+    GHashTable *found; /* those of the verification under way */
     struct resource_quotas *resources;
     struct elastic_quotas *elastic;
 };
@@ -36,7 +40,14 @@ struct quota_room {
     const struct request *request;
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
-    GHashTable *used;                /* model (the node's mark's) -> GPUs, an int64_t * */
+    GArray *kinds;                   /* struct kind, of nodes that were asked about */
+    GHashTable *taken; /* model (a mark's) -> GPUs since it was measured, an int64_t * */
+};
+
+/* What follows for nodes of one model and pool. */
+struct kind {
+    const char *model, *pool;
+    struct quota_count count; /* but for what is wanted */
 };
 
 static void limits_free(gpointer data)
@@ -50,8 +61,8 @@ static void limits_free(gpointer data)
 static void mark_free(gpointer data)
 {
     struct mark *mark = data;
-    g_free(mark->model);
-    g_free(mark->pool);
+    g_clear_pointer(&mark->model, g_ref_string_release);
+    g_clear_pointer(&mark->pool, g_ref_string_release);
     g_free(mark);
 }
 
@@ -60,12 +71,30 @@ static GHashTable *new_namespaces(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, limits_free);
 }
 
+static void measure_pod(const struct allocation *pod, struct space_amounts *ret_amounts);
+
+static const char *model_of(const void *data, const char *node)
+{
+    const struct mark *mark = g_hash_table_lookup(((const struct quotas *)data)->nodes, node);
+
+    return mark ? mark->model : NULL;
+}
+
+static GHashTable *new_names(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
 struct quotas *quotas_new(void)
 {
     struct quotas *quotas = g_new0(struct quotas, 1);
 
+    quotas->sums = space_sums_new(&(struct space_counting){measure_pod, model_of, quotas});
+
     quotas->namespaces = new_namespaces();
     quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
+    quotas->wrong = new_names();
+    quotas->found = new_names();
     quotas->resources = resource_quotas_new();
     quotas->elastic = elastic_quotas_new();
     return quotas;
@@ -97,6 +126,9 @@ void quotas_free(struct quotas *quotas)
 {
     g_hash_table_unref(quotas->namespaces);
     g_hash_table_unref(quotas->nodes);
+    space_sums_free(quotas->sums);
+    g_hash_table_unref(quotas->wrong);
+    g_hash_table_unref(quotas->found);
     resource_quotas_free(quotas->resources);
     elastic_quotas_free(quotas->elastic);
     g_free(quotas->text);
@@ -188,13 +220,15 @@ bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GErr
 
 void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool)
 {
+    if (g_strcmp0(model_of(quotas, node), model) != 0)
+        space_sums_renew(quotas->sums, node);
     if (!model && !pool) {
         g_hash_table_remove(quotas->nodes, node);
         return;
     }
     struct mark *mark = g_new0(struct mark, 1);
-    mark->model = g_strdup(model);
-    mark->pool = g_strdup(pool);
+    mark->model = model ? g_ref_string_new_intern(model) : NULL;
+    mark->pool = pool ? g_ref_string_new_intern(pool) : NULL;
     g_hash_table_replace(quotas->nodes, g_strdup(node), mark);
 }
 
@@ -233,27 +267,10 @@ static int64_t size_wanted(const struct quota_room *room, const struct node *nod
     return size_of(node, room->request->dialect, shares, holding_ask(room->request, shares));
 }
 
-struct count {
-    struct quota_room *room;
-    const char *ns;
-};
-
-static void count_allocation(struct allocation *allocation, void *data)
+static void measure_pod(const struct allocation *pod, struct space_amounts *ret_amounts)
 {
-    const struct count *count = data;
-    GHashTable *nodes = count->room->quotas->nodes;
-
-    if (!g_str_equal(allocation->ns, count->ns))
-        return;
-    const struct mark *mark = g_hash_table_lookup(nodes, allocation->node->name);
-    if (!mark || !mark->model)
-        return;
-    int64_t *used = g_hash_table_lookup(count->room->used, mark->model);
-    if (!used) {
-        used = g_new0(int64_t, 1);
-        g_hash_table_insert(count->room->used, mark->model, used);
-    }
-    *used = amount_add(*used, size_of_all(allocation));
+    ret_amounts->gpus = size_of_all(pod);
+    resource_quotas_measure(pod, ret_amounts);
 }
 
 struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
@@ -261,8 +278,11 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
 {
     const char *ns = pod->ns ? pod->ns : "";
     const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+
+    if (limits || resource_quotas_limit(quotas->resources))
+        space_sums_catch_up(quotas->sums, ledger);
     struct resource_room *resources =
-        resource_quotas_room(quotas->resources, ledger, ns, request);
+        resource_quotas_room(quotas->resources, quotas->sums, ns, request);
     struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, pod, request);
 
     if (!limits && !resources && !elastic)
@@ -274,16 +294,30 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
     room->request = request;
     room->resources = resources;
     room->elastic = elastic;
-    room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-    if (limits)
-        ledger_each(ledger, count_allocation, &(struct count){room, ns});
+    room->kinds = g_array_new(FALSE, FALSE, sizeof(struct kind));
+    room->taken = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     return room;
+}
+
+static void take(struct quota_room *room, const struct allocation *allocation)
+{
+    const char *model = model_of(room->quotas, allocation->node->name);
+
+    if (!model)
+        return;
+    int64_t *taken = g_hash_table_lookup(room->taken, model);
+    if (!taken) {
+        taken = g_new0(int64_t, 1);
+        g_hash_table_insert(room->taken, (gpointer)model, taken);
+    }
+    *taken = amount_add(*taken, size_of_all(allocation));
+    g_array_set_size(room->kinds, 0);
 }
 
 void quota_room_take(struct quota_room *room, struct allocation *allocation)
 {
     if (room->limits)
-        count_allocation(allocation, &(struct count){room, allocation->ns});
+        take(room, allocation);
     resource_room_take(room->resources, allocation);
     elastic_room_take(room->elastic, allocation);
 }
@@ -293,10 +327,41 @@ void quota_room_free(struct quota_room *room)
     if (!room)
         return;
     g_free(room->ns);
-    g_hash_table_unref(room->used);
+    g_array_unref(room->kinds);
+    g_hash_table_unref(room->taken);
     resource_room_free(room->resources);
     elastic_room_free(room->elastic);
     g_free(room);
+}
+
+static struct quota_count count_kind(const struct quota_room *room, const struct mark *mark)
+{
+    struct quota_count count = {.model = mark->model};
+    const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
+    const int64_t *taken = g_hash_table_lookup(room->taken, mark->model);
+
+    count.pooled = g_hash_table_size(room->limits->pools) == 0 ||
+                   (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
+    count.limited = limit != NULL;
+    count.limit = limit ? *limit : 0;
+    count.used =
+        amount_add(space_sums_gpus(room->quotas->sums, room->ns, mark->model), taken ? *taken : 0);
+    return count;
+}
+
+#define KINDS_MAX 16 /* of nodes, remembered in one room */
+
+static struct quota_count find_kind(const struct quota_room *room, const struct mark *mark)
+{
+    for (guint i = 0; i < room->kinds->len; i++) {
+        const struct kind *kind = &g_array_index(room->kinds, struct kind, i);
+        if (kind->model == mark->model && kind->pool == mark->pool)
+            return kind->count;
+    }
+    const struct kind kind = {mark->model, mark->pool, count_kind(room, mark)};
+    if (room->kinds->len < KINDS_MAX)
+        g_array_append_val(room->kinds, kind);
+    return kind.count;
 }
 
 static void count_on(const struct quota_room *room, const struct node *node,
@@ -304,17 +369,8 @@ static void count_on(const struct quota_room *room, const struct node *node,
 {
     const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node->name);
 
-    *ret_count = (struct quota_count){.model = mark ? mark->model : NULL,
-                                      .wanted = size_wanted(room, node, placement)};
-    if (!ret_count->model)
-        return;
-    const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
-    const int64_t *used = g_hash_table_lookup(room->used, mark->model);
-    ret_count->pooled = g_hash_table_size(room->limits->pools) == 0 ||
-                        (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
-    ret_count->limited = limit != NULL;
-    ret_count->limit = limit ? *limit : 0;
-    ret_count->used = used ? *used : 0;
+    *ret_count = mark && mark->model ? find_kind(room, mark) : (struct quota_count){0};
+    ret_count->wanted = size_wanted(room, node, placement);
 }
 
 void quota_room_count(const struct quota_room *room, const struct node *node,
@@ -349,6 +405,8 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
 {
     if (!room)
         return REASON_NONE;
+    if (g_hash_table_contains(room->quotas->wrong, room->ns))
+        return REASON_QUOTA_UNKEPT;
     if (!is_within_limits(room, node, placement))
         return REASON_QUOTA;
     if (!resource_room_allows(room->resources, node, placement, NULL))
@@ -364,7 +422,8 @@ bool quota_room_lacks(const struct quota_room *room, const struct node *node,
     struct quota_count count;
 
     ret_lacks[0] = 0;
-    if (elastic_room_is_closed(room->elastic))
+    if (elastic_room_is_closed(room->elastic) ||
+        g_hash_table_contains(room->quotas->wrong, room->ns))
         return false;
     if (room->limits) {
         quota_room_count(room, node, &count);
@@ -385,6 +444,41 @@ void quota_room_gives(const struct quota_room *room, const struct allocation *al
     ret_amounts[0] = own && room->limits ? size_of_all(allocation) : 0;
     resource_room_gives(own ? room->resources : NULL, allocation, &ret_amounts[1]);
     elastic_room_gives(room->elastic, allocation, &ret_amounts[1 + RESOURCE_AMOUNTS]);
+}
+
+/* --- whether sums are right ------------------------------------------------------------------- */
+
+static void note_wrong(const char *ns, void *data)
+{
+    g_hash_table_add(data, g_strdup(ns));
+}
+
+void quotas_verify_begin(struct quotas *quotas)
+{
+    g_hash_table_remove_all(quotas->found);
+    space_sums_verify_begin(quotas->sums);
+    elastic_verify_begin(quotas->elastic);
+}
+
+void quotas_verify_node(struct quotas *quotas, const struct ledger *ledger, const struct node *node)
+{
+    space_sums_verify_node(quotas->sums, ledger, node, note_wrong, quotas->found);
+    elastic_verify_node(quotas->elastic, ledger, node, note_wrong, quotas->found);
+}
+
+bool quotas_verify_end(struct quotas *quotas)
+{
+    space_sums_verify_end(quotas->sums, note_wrong, quotas->found);
+    elastic_verify_end(quotas->elastic, note_wrong, quotas->found);
+    GHashTable *wrong = quotas->found;
+    quotas->found = quotas->wrong;
+    quotas->wrong = wrong;
+    return g_hash_table_size(quotas->wrong) == 0;
+}
+
+guint quotas_n_wrong(const struct quotas *quotas)
+{
+    return g_hash_table_size(quotas->wrong);
 }
 
 /* --- for people ----------------------------------------------------------------------------- */
@@ -410,6 +504,11 @@ int64_t quotas_count(const struct quotas *quotas, const struct allocation *alloc
     const struct mark *mark = g_hash_table_lookup(quotas->nodes, allocation->node->name);
 
     return mark && g_strcmp0(mark->model, model) == 0 ? size_of_all(allocation) : 0;
+}
+
+uint64_t quotas_n_counted(const struct quotas *quotas)
+{
+    return space_sums_n_pods(quotas->sums) + elastic_quotas_n_counted(quotas->elastic);
 }
 
 const struct resource_quotas *quotas_see_resources(const struct quotas *quotas)

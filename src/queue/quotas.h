@@ -92,5 +92,16 @@ void quotas_each(const struct quotas *quotas,
 int64_t quotas_count(const struct quotas *quotas, const struct allocation *allocation,
                      const char *model);
 
+/* As those of space_sums.h, for all quotas. A namespace whose sum is found wrong is refused what its quotas limit
+ * (REASON_QUOTA_UNKEPT) until a verification finds it right: its end says whether all are. */
+void quotas_verify_begin(struct quotas *quotas);
+void quotas_verify_node(struct quotas *quotas, const struct ledger *ledger,
+                        const struct node *node);
+bool quotas_verify_end(struct quotas *quotas);
+guint quotas_n_wrong(const struct quotas *quotas);
+
+/* How many allocations were looked at for sums, ever: what a call costs beside others. */
+uint64_t quotas_n_counted(const struct quotas *quotas);
+
 /* The ResourceQuotas, to be looked at. */
 const struct resource_quotas *quotas_see_resources(const struct quotas *quotas);

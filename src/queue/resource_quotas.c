@@ -246,22 +246,26 @@ static bool is_limited(const struct resource_room *room, const struct dialect *d
     return dialect->quota_memory && g_str_equal(dialect->quota_memory, room->keys[KIND_MEMORY]);
 }
 
-struct counting {
-    struct resource_room *room;
-    const char *ns;
-};
-
-static void count_allocation(struct allocation *allocation, void *data)
+bool resource_quotas_limit(const struct resource_quotas *quotas)
 {
-    const struct counting *counting = data;
+    return quotas->all->len > 0;
+}
 
-    if (!g_str_equal(allocation->ns, counting->ns) || !allocation->dialect ||
-        !is_limited(counting->room, allocation->dialect))
+G_STATIC_ASSERT(SPACE_UNITS == KIND_N);
+
+void resource_quotas_measure(const struct allocation *pod, struct space_amounts *ret_amounts)
+{
+    if (!pod->dialect || !pod->dialect->quota_memory)
         return;
-    const struct holding held =
-        add_up(allocation->node, allocation->shares, allocation->n_shares);
+    const struct holding held = add_up(pod->node, pod->shares, pod->n_shares);
+    ret_amounts->key = pod->dialect->quota_memory;
+    memcpy(ret_amounts->units, held.amounts, sizeof held.amounts);
+}
+
+static void add_used(struct resource_room *room, const struct holding *held)
+{
     for (int kind = 0; kind < KIND_N; kind++)
-        counting->room->used.amounts[kind] += held.amounts[kind];
+        room->used.amounts[kind] = amount_add(room->used.amounts[kind], held->amounts[kind]);
 }
 
 static void add_bounds(struct resource_room *room, const struct quota *quota)
@@ -277,7 +281,7 @@ static void add_bounds(struct resource_room *room, const struct quota *quota)
 }
 
 struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
-                                           const struct ledger *ledger, const char *ns,
+                                           const struct space_sums *sums, const char *ns,
                                            const struct request *request)
 {
     const struct request *reading = request;
@@ -298,8 +302,8 @@ struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
     }
     if (room->bounds->len == 0)
         g_clear_pointer(&room, resource_room_free);
-    else
-        ledger_each(ledger, count_allocation, &(struct counting){room, ns});
+    for (int kind = 0; room && kind < KIND_N; kind++)
+        room->used.amounts[kind] = space_sums_units(sums, ns, room->keys[KIND_MEMORY], kind);
     return room;
 }
 
@@ -313,8 +317,10 @@ void resource_room_free(struct resource_room *room)
 
 void resource_room_take(struct resource_room *room, struct allocation *allocation)
 {
-    if (room)
-        count_allocation(allocation, &(struct counting){room, allocation->ns});
+    if (!room || !allocation->dialect || !is_limited(room, allocation->dialect))
+        return;
+    const struct holding held = add_up(allocation->node, allocation->shares, allocation->n_shares);
+    add_used(room, &held);
 }
 
 /* As if each ask were on the node's largest cards. */

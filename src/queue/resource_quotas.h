@@ -12,6 +12,7 @@
  *
  * Guarded by the store's lock.
  */
+#include "queue/sums/space_sums.h"
 #include "wire/resource_quota.h"
 
 #include <gpuledger/dialect.h>
@@ -40,8 +41,12 @@ struct resource_room;
 
 /* NULL: whatever it likes. Free with resource_room_free, before anything is changed. */
 struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
-                                           const struct ledger *ledger, const char *ns,
+                                           const struct space_sums *sums, const char *ns,
                                            const struct request *request);
+/* Some namespace is limited: the sums are to be caught up first. */
+bool resource_quotas_limit(const struct resource_quotas *quotas);
+/* What a pod counts in the sums. */
+void resource_quotas_measure(const struct allocation *pod, struct space_amounts *ret_amounts);
 void resource_room_free(struct resource_room *room); /* NULL is ignored */
 /* An allocation of that namespace was made since; no room (NULL): no limit. */
 void resource_room_take(struct resource_room *room, struct allocation *allocation);

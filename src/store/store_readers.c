@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole store for who decides nothing, a few nodes and pods at a time: a copy, and what an observer
  * could not know. */
+#include "base/log.h"
 #include "core/ledger.h"
 #include "core/node.h"
 #include "policy/demand.h"
@@ -214,6 +215,7 @@ struct demand *store_demand_copy(struct store *store)
 
 struct verification {
     const struct ledger *ledger;
+    struct quotas *quotas;
     bool sound;
 };
 
@@ -223,20 +225,39 @@ static void verify_held(const struct node *node, void *data)
     struct verification *verification = data;
 
     verification->sound = ledger_holds(verification->ledger, node) && verification->sound;
+    quotas_verify_node(verification->quotas, verification->ledger, node);
+}
+
+static bool verify_quotas(struct store *store)
+{
+    store_lock(store);
+    const bool sound = quotas_verify_end(store->quotas);
+    const guint n_wrong = quotas_n_wrong(store->quotas);
+    store_unlock(store);
+    if (!sound)
+        log_event(LOG_LEVEL_ERROR,
+                  "sums of quotas are wrong, and pods of their namespaces are refused: restart "
+                  "gpuledger and report this",
+                  LOG_NUMBER("namespaces", n_wrong));
+    return sound;
 }
 
 void store_verify(struct store *store)
 {
     g_autoptr(node_images) images = node_images_new(store, false);
-    struct verification verification = {store->ledger, true};
+    struct verification verification = {store->ledger, store->quotas, true};
     const GPtrArray *some;
 
+    store_lock(store);
+    quotas_verify_begin(store->quotas);
+    store_unlock(store);
     while ((some = node_images_next(images, verify_held, &verification))) {
         for (guint i = 0; i < some->len; i++) {
             const struct node *node = node_image_node(g_ptr_array_index(some, i));
             verification.sound = node_verify(node, node_cpu_pods(node), NULL) && verification.sound;
         }
     }
+    verification.sound = verify_quotas(store) && verification.sound;
     atomic_store(&store->unsound, !verification.sound);
 }
 

@@ -365,7 +365,11 @@ class ElasticQuotas(unittest.TestCase):
         tree = [in_tree("left", "2", None, is_parent="true"), in_tree("a", "1", None, parent="left", namespaces=["a"]),
                 in_tree("b", "1", None, parent="left", namespaces=["b"]), in_tree("c", "2", None, namespaces=["c"])]
         def hold(*names):
-            return [running(name, name[0], "n", card) | {"status": {"phase": "Running"}} for card, name in enumerate(names)]
+            made = [running(name, name[0], "n", card) | {"status": {"phase": "Running"}} for card, name in enumerate(names)]
+            for each in made:
+                each["metadata"]["ownerReferences"] = [
+                    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+            return made
         def giver(tree, *names):
             answer, found = self.ends(*tree, *hold(*names))
             return answer, {name[0] for name in found}

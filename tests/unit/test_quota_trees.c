@@ -171,12 +171,12 @@ static void expect_of(const char *ns, const char *resource, const char *refusal)
 static void begin_with_mig(void)
 {
     begin(NULL);
-    store_apply_node(extender.store,
-                     &(struct node_view){.name = "mig",
-                                         .labels = PAIRS({"nvidia.com/gpu.count", "1"},
-                                                         {"nvidia.com/mig.strategy", "mixed"}),
-                                         .capacity = PAIRS({"nvidia.com/mig-1g.5gb", "7"},
-                                                           {"nvidia.com/mig-3g.55gb", "7"})});
+    store_apply_node(
+        extender.store,
+        &(struct node_view){
+            .name = "mig",
+            .labels = PAIRS({"nvidia.com/gpu.count", "1"}, {"nvidia.com/mig.strategy", "mixed"}),
+            .capacity = PAIRS({"nvidia.com/mig-1g.5gb", "7"}, {"nvidia.com/mig-3g.55gb", "7"})});
 }
 
 /* Whoever comes first. */
@@ -194,8 +194,8 @@ START_TEST(who_names_all_keys_loses_its_own_alone)
     expect_of("evil", MEM, NULL);
     expect_of("evil", "nvidia.com/mig-3g.55gb", UNKEPT);
     ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 1);
-    store_delete_resource_quota(extender.store, &(struct resource_quota_view){
-                                                    .ns = "evil", .name = "q0", .elastic = true});
+    store_delete_resource_quota(
+        extender.store, &(struct resource_quota_view){.ns = "evil", .name = "q0", .elastic = true});
     expect_of("evil", "nvidia.com/mig-3g.55gb", NULL);
     expect_of("ml", MEM, "quota's max");
     ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 0);

@@ -71,7 +71,9 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         g_array_set_size(ledger->free_places, last);
     } else {
         ledger->n_places++;
+        g_ptr_array_add(ledger->at_place, NULL);
     }
+    ledger->at_place->pdata[node_own(node)->place] = node;
     node_own(node)->pulse = pulses_reach(&ledger->pulses, node_own(node)->place);
     *node_own(node)->pulse = (struct node_pulse){.version = ledger->newest};
     g_hash_table_add(ledger->nodes, node);
@@ -126,6 +128,16 @@ uint32_t ledger_places(const struct ledger *ledger)
     return ledger->n_places;
 }
 
+const struct node *ledger_node_at(const struct ledger *ledger, uint32_t place)
+{
+    return ledger->at_place->pdata[place];
+}
+
+uint64_t ledger_version_at(const struct ledger *ledger, uint32_t place)
+{
+    return pulses_at(&ledger->pulses, place)->version;
+}
+
 size_t ledger_cards(const struct ledger *ledger)
 {
     return ledger->n_cards;
@@ -144,6 +156,8 @@ void ledger_collect_node(struct ledger *ledger, struct node *node)
     g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
     asked_order_remove(ledger->asked, node);
     ledger->newest = MAX(ledger->newest, node_own(node)->pulse->version + 1);
+    node_own(node)->pulse->version = ledger->newest++; /* of the place without a node */
+    ledger->at_place->pdata[node_own(node)->place] = NULL;
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
     ledger_free_node(ledger, node);

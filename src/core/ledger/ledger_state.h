@@ -27,6 +27,7 @@ struct ledger {
     GHashTable *open;                             /* likewise: those that are not confirmed */
     size_t n_in_state[ALLOCATION_STATES];
     GPtrArray *sorted;   /* nodes by name */
+    GPtrArray *at_place; /* struct node *, by place; NULL: none */
     GArray *free_places; /* uint32_t, of nodes that are gone */
     uint32_t n_places;
     uint64_t newest; /* no node that is gone was of this version or a later one */

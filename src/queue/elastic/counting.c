@@ -7,8 +7,13 @@
 
 void tally_free(gpointer data)
 {
-    g_array_unref(((struct tally *)data)->parts);
-    g_free(data);
+    struct tally *tally = data;
+
+    if (!tally)
+        return;
+    g_ptr_array_unref(tally->holders);
+    g_array_unref(tally->amounts);
+    g_free(tally);
 }
 
 void waiter_free(gpointer data)
@@ -85,8 +90,10 @@ void elastic_measure_placement(const struct elastic_quotas *quotas, const struct
 
 /* --- who waits ---------------------------------------------------------------------------------- */
 
-static void add_waiting(const struct elastic_quotas *quotas, const struct waiter *waiter, int sign)
+static void add_waiting(struct elastic_quotas *quotas, const struct waiter *waiter, int sign)
 {
+    if (waiter->account)
+        elastic_note_change(quotas);
     for (struct elastic_account *at = waiter->account; at; at = at->parent) {
         for (guint key = 0; key < quotas->keys->len; key++) {
             at->waiting_sum[key] += sign * waiter->amounts[key];
@@ -158,90 +165,4 @@ void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
         else
             waiter->account = NULL;
     }
-}
-
-/* --- who holds ---------------------------------------------------------------------------------- */
-
-static struct part *part_of(struct tally *tally, struct elastic_account *account)
-{
-    for (guint i = 0; i < tally->parts->len; i++) {
-        struct part *part = &g_array_index(tally->parts, struct part, i);
-        if (part->account == account)
-            return part;
-    }
-    g_array_append_val(tally->parts, (struct part){account});
-    return &g_array_index(tally->parts, struct part, tally->parts->len - 1);
-}
-
-static void add_parts(const struct elastic_quotas *quotas, const struct tally *tally, int sign)
-{
-    for (guint i = 0; i < tally->parts->len; i++) {
-        const struct part *part = &g_array_index(tally->parts, struct part, i);
-        for (struct elastic_account *at = part->account; at; at = at->parent) {
-            for (guint key = 0; key < quotas->keys->len; key++) {
-                at->used_sum[key] += sign * part->amounts[key];
-                at->used[key] = amount_sum_told(at->used_sum[key]);
-            }
-        }
-    }
-}
-
-/* Whoever holds something waits no more, until it holds nothing. */
-static void meet(struct elastic_quotas *quotas, const struct allocation *allocation)
-{
-    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, allocation->uid);
-
-    if (waiter) {
-        elastic_uncount(quotas, waiter);
-        g_hash_table_add(quotas->fresh, waiter);
-    }
-}
-
-static void count_node(struct elastic_quotas *quotas, const struct node *node, struct tally *tally)
-{
-    add_parts(quotas, tally, -1);
-    g_array_set_size(tally->parts, 0);
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *one = node->allocations->pdata[i];
-        meet(quotas, one);
-        struct elastic_account *account =
-            accounts_find(quotas, one->ns, elastic_quotas_choice(quotas, one->uid));
-        struct part *part = account ? part_of(tally, account) : NULL;
-        for (guint key = 0; part && key < quotas->keys->len; key++)
-            part->amounts[key] = amount_add(part->amounts[key], elastic_amount(quotas, key, one));
-    }
-    add_parts(quotas, tally, 1);
-    tally->version = node_own(node)->pulse->version;
-}
-
-static gboolean is_over(gpointer name, gpointer value, gpointer data)
-{
-    const struct elastic_quotas *quotas = data;
-
-    if (((const struct tally *)value)->round == quotas->round)
-        return FALSE;
-    add_parts(quotas, value, -1);
-    return TRUE;
-}
-
-/* Only nodes that have changed since are looked at. */
-void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
-{
-    const GPtrArray *nodes = ledger_nodes(ledger);
-
-    quotas->round++;
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        struct tally *tally = g_hash_table_lookup(quotas->tallies, node->name);
-        if (!tally) {
-            tally = g_new0(struct tally, 1);
-            tally->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
-            g_hash_table_insert(quotas->tallies, g_strdup(node->name), tally);
-        }
-        if (tally->version != node_own(node)->pulse->version)
-            count_node(quotas, node, tally);
-        tally->round = quotas->round;
-    }
-    if (g_hash_table_size(quotas->tallies) > nodes->len)
-        g_hash_table_foreach_remove(quotas->tallies, is_over, quotas);
 }

@@ -23,7 +23,9 @@ struct elastic_quotas *elastic_quotas_new(void)
     quotas->accounts = g_ptr_array_new_with_free_func(account_free);
     quotas->doors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
     quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, choice_free);
-    quotas->tallies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, tally_free);
+    node_tallies_init(&quotas->counted);
+    quotas->tallies = g_ptr_array_new_with_free_func(tally_free);
+    quotas->holders = g_hash_table_new_full(holder_hash, holder_equal, holder_free, NULL);
     quotas->waiters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiter_free);
     quotas->fresh = g_hash_table_new(NULL, NULL);
     return quotas;
@@ -33,7 +35,9 @@ void elastic_quotas_free(struct elastic_quotas *quotas)
 {
     g_hash_table_unref(quotas->fresh);
     g_hash_table_unref(quotas->waiters);
-    g_hash_table_unref(quotas->tallies);
+    g_ptr_array_unref(quotas->tallies);
+    g_hash_table_unref(quotas->holders);
+    node_tallies_clear(&quotas->counted);
     g_hash_table_unref(quotas->choices);
     g_hash_table_unref(quotas->doors);
     g_ptr_array_unref(quotas->accounts);
@@ -42,19 +46,19 @@ void elastic_quotas_free(struct elastic_quotas *quotas)
     g_hash_table_unref(quotas->unkept[1]);
     g_ptr_array_unref(quotas->all);
     g_hash_table_unref(quotas->trusted);
-    g_free(quotas->outlooks);
+    for (guint key = 0; key < ELASTIC_KEYS_MAX; key++)
+        g_free(quotas->outlooks[key]);
     g_free(quotas);
 }
 
 /* --- what they say ---------------------------------------------------------------------------- */
 
-/* What was counted is forgotten. */
-static void uncount_all(struct elastic_quotas *quotas)
+/* Those that wait are to be counted anew. */
+static void uncount_waiters(struct elastic_quotas *quotas)
 {
     GHashTableIter iter;
     gpointer value;
 
-    g_hash_table_remove_all(quotas->tallies);
     g_hash_table_iter_init(&iter, quotas->waiters);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         ((struct waiter *)value)->account = NULL;
@@ -62,10 +66,22 @@ static void uncount_all(struct elastic_quotas *quotas)
     }
 }
 
+static bool is_same_keys(const GPtrArray *one, const GPtrArray *other)
+{
+    return one->len == other->len &&
+           (one->len == 0 || memcmp(one->pdata, other->pdata, one->len * sizeof *one->pdata) == 0);
+}
+
 static void rebuild(struct elastic_quotas *quotas)
 {
-    uncount_all(quotas);
+    GPtrArray *keys = keys_choose(quotas);
+    const bool same = is_same_keys(keys, quotas->keys);
+
+    uncount_waiters(quotas);
+    g_ptr_array_unref(quotas->keys);
+    quotas->keys = keys;
     accounts_make(quotas);
+    elastic_settle_holders(quotas, same);
     choices_weigh(quotas);
 }
 
@@ -94,7 +110,7 @@ static struct quota *find(const struct elastic_quotas *quotas,
 
 /* What it said before counts on; one of which nothing is known closes its namespace. */
 static bool shut(struct elastic_quotas *quotas, const struct resource_quota_view *view,
-                  uint32_t generation, const struct quota *known, bool *ret_changed)
+                 uint32_t generation, const struct quota *known, bool *ret_changed)
 {
     *ret_changed = !known && !elastic_quotas_closes(quotas, view->ns);
     if (!known)
@@ -175,6 +191,8 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     for (guint i = 0; i < quotas->all->len; i++)
         g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
     unkept_copy(copy, quotas);
+    g_ptr_array_unref(copy->keys);
+    copy->keys = g_ptr_array_copy(quotas->keys, NULL, NULL);
     rebuild(copy);
     choices_copy(copy, quotas);
     g_hash_table_iter_init(&iter, quotas->waiters);
@@ -192,7 +210,6 @@ void elastic_quotas_choose(struct elastic_quotas *quotas, const struct pod_view 
                            const char *choice, const char *node)
 {
     struct waiter *waiter = g_hash_table_lookup(quotas->waiters, pod->uid);
-    struct tally *tally = node ? g_hash_table_lookup(quotas->tallies, node) : NULL;
 
     if (g_strcmp0(elastic_quotas_choice(quotas, pod->uid), choice) == 0)
         return;
@@ -201,8 +218,8 @@ void elastic_quotas_choose(struct elastic_quotas *quotas, const struct pod_view 
         elastic_uncount(quotas, waiter);
         g_hash_table_add(quotas->fresh, waiter);
     }
-    if (tally)
-        tally->version = UINT64_MAX; /* it is counted anew */
+    if (node)
+        node_tallies_renew(&quotas->counted, node);
 }
 
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
@@ -362,6 +379,11 @@ const char *quota_fault_text(enum quota_fault fault)
     return faults[fault].text;
 }
 
+uint64_t elastic_quotas_n_counted(const struct elastic_quotas *quotas)
+{
+    return quotas->counted.n_pods;
+}
+
 guint elastic_quotas_n_faults(const struct elastic_quotas *quotas)
 {
     guint n = 0;
@@ -422,7 +444,7 @@ void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
         lending_look(quotas, key);
         for (guint i = 0; i < shown->len; i++)
             lendable[i * n + key] =
-                quotas->min[key] ? amount_sum_told(quotas->outlooks[i].lendable) : INT64_MAX;
+                quotas->min[key] ? amount_sum_told(quotas->outlooks[key][i].lendable) : INT64_MAX;
     }
     g_ptr_array_sort(shown, compare_ids);
     for (guint i = 0; i < shown->len; i++) {

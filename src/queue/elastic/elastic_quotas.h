@@ -37,11 +37,13 @@
  * Amounts are millionths of cards, KiB of memory, and thousandths of other units. Guarded by the store's lock.
  */
 #include "core/amount_sum.h"
+#include "queue/sums/space_sums.h"
 #include "wire/resource_quota.h"
 
 #include <gpuledger/dialect.h>
 
-#define ELASTIC_KEYS_MAX 32 /* of all quotas together: one of each namespace before others (keys.c) */
+#define ELASTIC_KEYS_MAX                                                                           \
+    32 /* of all quotas together: one of each namespace before others (keys.c) */
 #define ELASTIC_QUOTAS_MAX 4096
 #define ELASTIC_DEPTH_MAX 16 /* of a tree */
 
@@ -93,8 +95,9 @@ guint elastic_quotas_n_unkept(const struct elastic_quotas *quotas);
 /* The same, for people; borrowed. */
 struct elastic_unkept {
     const char *ns;
-    const char *name; /* of the object, or of a quota of a tree; NULL: all quotas of the namespace */
-    const char *key;  /* which is not counted, the first; NULL: nothing of the object is kept */
+    const char
+        *name;       /* of the object, or of a quota of a tree; NULL: all quotas of the namespace */
+    const char *key; /* which is not counted, the first; NULL: nothing of the object is kept */
 };
 void elastic_quotas_each_unkept(const struct elastic_quotas *quotas,
                                 void (*visit)(const struct elastic_unkept *unkept, void *data),
@@ -218,6 +221,15 @@ void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct no
 
 /* What a pod holds in thousandths of a card. */
 int64_t elastic_gpus(const struct allocation *allocation);
+
+/* As those of space_sums.h. */
+void elastic_verify_begin(struct elastic_quotas *quotas);
+void elastic_verify_node(struct elastic_quotas *quotas, const struct ledger *ledger,
+                         const struct node *node, quotas_found found, void *data);
+void elastic_verify_end(struct elastic_quotas *quotas, quotas_found found, void *data);
+
+/* As quotas_n_counted. */
+uint64_t elastic_quotas_n_counted(const struct elastic_quotas *quotas);
 
 /* All accounts and keys, for people, in order of namespace, quota and key. */
 void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,

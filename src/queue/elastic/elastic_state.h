@@ -2,6 +2,7 @@
 #pragma once
 /* What elastic quotas are made of, for the files of this folder alone. */
 #include "queue/elastic/elastic_quotas.h"
+#include "queue/sums/node_tallies.h"
 #include "queue/share_amounts.h"
 
 #include <gpuledger/ledger.h>
@@ -60,14 +61,21 @@ struct outlook {
     amount_sum lendable; /* what it may have in all while others keep what they need */
 };
 
-/* What the pods of one node hold, as it was in one version. */
-struct tally {
-    uint64_t version, round;
-    GArray *parts; /* struct part */
+/* Whose pods are added up together: those of a namespace that ask for the same quota. Quotas may change, and no pod
+ * is looked at for it. */
+struct holder {
+    char *ns, *choice;               /* choice NULL: they ask for none */
+    struct elastic_account *account; /* NULL: they count nowhere */
+    guint n_tallies;                 /* that name it */
+    amount_sum sums[ELASTIC_KEYS_MAX];
+    amount_sum check[ELASTIC_KEYS_MAX]; /* of the verification under way */
 };
-struct part {
-    struct elastic_account *account;
-    int64_t amounts[ELASTIC_KEYS_MAX];
+
+/* What the pods of one node hold, holder by holder. */
+struct tally {
+    GPtrArray *holders; /* struct holder * */
+    GArray *amounts;    /* int64_t, so many of each as there are keys */
+    uint64_t verified;  /* in the round of that number; 0: in none */
 };
 
 /* A pod of which no watch has said that it has a node. It may hold something already: what it asks for
@@ -91,19 +99,23 @@ struct choice {
 struct elastic_quotas {
     GHashTable *trusted; /* a set of namespaces (elastic_quotas_trust); replaced, never changed */
     GPtrArray *all;      /* struct quota * */
-    GHashTable *unkept[2]; /* namespace -> struct unkept_space * (unkept.c); of ElasticQuotas the second */
-    GPtrArray *keys;     /* const char *, interned: those that some quota names, and that are counted */
+    GHashTable
+        *unkept[2]; /* namespace -> struct unkept_space * (unkept.c); of ElasticQuotas the second */
+    GPtrArray *keys; /* const char *, interned: those that some quota names, and that are counted */
     GPtrArray *accounts; /* struct elastic_account *, parents before those below them */
     GHashTable *doors;   /* namespace -> GPtrArray of accounts for its pods, the first by default */
     GHashTable *choices; /* uid -> struct choice * */
     guint n_unheeded;    /* of them */
     bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
-    GHashTable *tallies;        /* name of a node -> struct tally * */
+    struct node_tallies counted;
+    GPtrArray *tallies;         /* struct tally *, by place in the ledger */
+    GHashTable *holders;        /* a set of struct holder * */
     GHashTable *waiters;        /* uid -> struct waiter * */
     GHashTable
         *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
-    uint64_t round;
-    struct outlook *outlooks; /* of all accounts, for one key at a time */
+    struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */
+    uint64_t verifying; /* the number of the verification under way, or of the last; from 1 on */
+    bool looked[ELASTIC_KEYS_MAX]; /* they are of the sums as they are */
 };
 
 /* limits.c: what an object says. NULL, with an error: it cannot be read. Free with quota_free. */
@@ -133,8 +145,9 @@ void unkept_copy(struct elastic_quotas *quotas, const struct elastic_quotas *fro
  * is kept no more. */
 bool unkept_make_room(struct elastic_quotas *quotas, const char *ns);
 
-/* keys.c: a set of the keys that are counted. */
-GHashTable *keys_choose(const struct elastic_quotas *quotas);
+/* keys.c: the keys that are counted, in order. Those that were stay while there is room, named or not, since for
+ * another set of keys all pods are counted anew. */
+GPtrArray *keys_choose(const struct elastic_quotas *quotas);
 /* The account limits what the request asks for by a key that is not counted. */
 bool unkept_concerns(const struct elastic_account *account, const struct request *request);
 
@@ -155,6 +168,11 @@ void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
 void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter);
 void waiter_free(gpointer waiter);
 void tally_free(gpointer tally);
+guint holder_hash(gconstpointer holder);
+gboolean holder_equal(gconstpointer one, gconstpointer other);
+void holder_free(gpointer holder);
+/* After the accounts were made anew, for the same keys or for others. */
+void elastic_settle_holders(struct elastic_quotas *quotas, bool same_keys);
 /* By key; of a request where it would be on that node. */
 void elastic_measure_request(const struct elastic_quotas *quotas, const struct node *node,
                              const struct request *request, int64_t *ret_amounts);
@@ -162,8 +180,10 @@ void elastic_measure_request(const struct elastic_quotas *quotas, const struct n
 void elastic_measure_placement(const struct elastic_quotas *quotas, const struct node *node,
                                const struct placement *placement, int64_t *ret_amounts);
 
-/* lending.c: fills quotas->outlooks for a key; used and waiting are up to date. */
+/* lending.c: brings quotas->outlooks up to date for a key; used and waiting are up to date. */
 void lending_look(struct elastic_quotas *quotas, guint key);
+/* A sum has changed: it is out of date for all keys. */
+void elastic_note_change(struct elastic_quotas *quotas);
 /* What the account may have of what several below one parent want; INT64_MAX: whatever is lendable. And
  * whether none of those who want more has less, for its weight. After lending_look. */
 int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_account *account,

@@ -39,71 +39,91 @@ static gint compare_wishes(gconstpointer a, gconstpointer b)
     return strcmp(left->key, right->key);
 }
 
-static void free_list(gpointer list)
+static void free_set(gpointer set)
 {
-    g_ptr_array_unref(list);
+    g_hash_table_unref(set);
 }
 
-/* By namespace, the keys of all its quotas. */
+/* By namespace, a set of the keys of all its quotas. */
 static GHashTable *list_keys(const struct elastic_quotas *quotas)
 {
-    GHashTable *spaces = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_list);
+    GHashTable *spaces = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_set);
 
     for (guint i = 0; i < quotas->all->len; i++) {
         const struct quota *quota = quotas->all->pdata[i];
-        GPtrArray *keys = g_hash_table_lookup(spaces, quota->ns);
+        GHashTable *keys = g_hash_table_lookup(spaces, quota->ns);
         if (!keys) {
-            keys = g_ptr_array_new();
+            keys = g_hash_table_new(NULL, NULL);
             g_hash_table_insert(spaces, quota->ns, keys);
         }
         for (guint j = 0; j < quota->limits->len; j++)
-            g_ptr_array_add(keys, (gpointer)g_array_index(quota->limits, struct limit, j).key);
+            g_hash_table_add(keys, (gpointer)g_array_index(quota->limits, struct limit, j).key);
     }
     return spaces;
 }
 
 /* All keys of a namespace that is named come first. */
-static void add_wishes(GHashTable *wishes, GPtrArray *keys, bool named)
+static void add_wishes(GHashTable *wishes, GHashTable *set, bool named)
 {
-    const char *last = NULL;
-    guint rank = 0;
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer named_key;
 
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &named_key, NULL))
+        g_ptr_array_add(keys, named_key);
     g_ptr_array_sort(keys, compare_keys);
     for (guint i = 0; i < keys->len; i++) {
         const char *key = keys->pdata[i];
-        if (key == last)
-            continue;
-        last = key;
         struct wish *wish = g_hash_table_lookup(wishes, key);
         if (!wish) {
             wish = g_new0(struct wish, 1);
             *wish = (struct wish){.key = key, .rank = G_MAXUINT};
             g_hash_table_insert(wishes, (gpointer)key, wish);
         }
-        wish->rank = MIN(wish->rank, named ? 0 : rank);
+        wish->rank = MIN(wish->rank, named ? 0 : i);
         wish->spaces++;
-        rank++;
     }
 }
 
-GHashTable *keys_choose(const struct elastic_quotas *quotas)
+static gboolean is_same(gconstpointer key, gconstpointer other)
+{
+    return key == other;
+}
+
+/* If there is room for all of them. */
+static void keep_former(GPtrArray *keys, const GPtrArray *former)
+{
+    const guint chosen = keys->len;
+
+    for (guint i = 0; i < former->len; i++) {
+        if (!g_ptr_array_find_with_equal_func(keys, former->pdata[i], is_same, NULL))
+            g_ptr_array_add(keys, former->pdata[i]);
+    }
+    if (keys->len > ELASTIC_KEYS_MAX)
+        g_ptr_array_set_size(keys, (gint)chosen);
+}
+
+GPtrArray *keys_choose(const struct elastic_quotas *quotas)
 {
     g_autoptr(GHashTable) spaces = list_keys(quotas);
     g_autoptr(GHashTable) wishes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    GHashTable *chosen = g_hash_table_new(NULL, NULL);
+    GPtrArray *chosen = g_ptr_array_new();
     GHashTableIter iter;
-    gpointer ns, keys, wish;
+    gpointer ns, set, wish;
 
     g_hash_table_iter_init(&iter, spaces);
-    while (g_hash_table_iter_next(&iter, &ns, &keys))
-        add_wishes(wishes, keys, g_hash_table_contains(quotas->trusted, ns));
+    while (g_hash_table_iter_next(&iter, &ns, &set))
+        add_wishes(wishes, set, g_hash_table_contains(quotas->trusted, ns));
     g_autoptr(GPtrArray) order = g_ptr_array_new();
     g_hash_table_iter_init(&iter, wishes);
     while (g_hash_table_iter_next(&iter, NULL, &wish))
         g_ptr_array_add(order, wish);
     g_ptr_array_sort(order, compare_wishes);
     for (guint i = 0; i < MIN(order->len, ELASTIC_KEYS_MAX); i++)
-        g_hash_table_add(chosen, (gpointer)((const struct wish *)order->pdata[i])->key);
+        g_ptr_array_add(chosen, (gpointer)((const struct wish *)order->pdata[i])->key);
+    keep_former(chosen, quotas->keys);
+    g_ptr_array_sort(chosen, compare_keys);
     return chosen;
 }
 

@@ -5,16 +5,16 @@
 #include <string.h>
 
 static struct outlook *outlook_of(const struct elastic_quotas *quotas,
-                                  const struct elastic_account *account)
+                                  const struct elastic_account *account, guint key)
 {
-    return &quotas->outlooks[account->place];
+    return &quotas->outlooks[key][account->place];
 }
 
 /* From below: what an account has, wants and keeps. */
 static void look_up(const struct elastic_quotas *quotas, const struct elastic_account *account,
                     guint key)
 {
-    struct outlook *own = outlook_of(quotas, account);
+    struct outlook *own = outlook_of(quotas, account, key);
     const amount_sum used = account->used_sum[key], waiting = account->waiting_sum[key];
     const amount_sum here = used - own->used_below + waiting - own->waiting_below;
     const int64_t min = account->min[key];
@@ -23,7 +23,7 @@ static void look_up(const struct elastic_quotas *quotas, const struct elastic_ac
     own->kept = MAX(used, account->keeps ? min : MIN(min, own->demand));
     if (!account->parent)
         return;
-    struct outlook *parent = outlook_of(quotas, account->parent);
+    struct outlook *parent = outlook_of(quotas, account->parent, key);
     parent->used_below += used;
     parent->waiting_below += waiting;
     parent->demand_below += MIN(own->demand, MAX(account->max[key], used));
@@ -35,7 +35,7 @@ static void look_up(const struct elastic_quotas *quotas, const struct elastic_ac
 static amount_sum pool(const struct elastic_quotas *quotas, const struct elastic_account *account,
                        guint key)
 {
-    const amount_sum lendable = outlook_of(quotas, account)->lendable;
+    const amount_sum lendable = outlook_of(quotas, account, key)->lendable;
 
     return account->whole ? account->min[key]
                           : MAX(account->min[key], MIN(lendable, account->max[key]));
@@ -45,24 +45,34 @@ static amount_sum pool(const struct elastic_quotas *quotas, const struct elastic
 static void look_down(const struct elastic_quotas *quotas, const struct elastic_account *account,
                       guint key)
 {
-    struct outlook *own = outlook_of(quotas, account);
+    struct outlook *own = outlook_of(quotas, account, key);
     const struct elastic_account *parent = account->parent;
 
     if (!parent) {
         own->lendable = account->min[key];
         return;
     }
-    const struct outlook *above = outlook_of(quotas, parent);
+    const struct outlook *above = outlook_of(quotas, parent, key);
     const amount_sum others =
         parent->used_sum[key] - above->used_below + above->kept_below - own->kept;
     own->lendable = pool(quotas, parent, key) - others;
+}
+
+void elastic_note_change(struct elastic_quotas *quotas)
+{
+    memset(quotas->looked, 0, sizeof quotas->looked);
 }
 
 void lending_look(struct elastic_quotas *quotas, guint key)
 {
     const GPtrArray *accounts = quotas->accounts;
 
-    memset(quotas->outlooks, 0, accounts->len * sizeof *quotas->outlooks);
+    if (quotas->looked[key] && quotas->outlooks[key])
+        return;
+    if (!quotas->outlooks[key])
+        quotas->outlooks[key] = g_new(struct outlook, accounts->len + 1);
+    quotas->looked[key] = true;
+    memset(quotas->outlooks[key], 0, accounts->len * sizeof *quotas->outlooks[key]);
     for (guint i = accounts->len; i-- > 0;)
         look_up(quotas, accounts->pdata[i], key);
     for (guint i = 0; i < accounts->len; i++)
@@ -124,7 +134,7 @@ int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_
     if (!account->weighted || !parent)
         return INT64_MAX;
     g_autofree struct wish *wishes = g_new0(struct wish, accounts->len + 1);
-    const struct outlook *above = outlook_of(quotas, parent);
+    const struct outlook *above = outlook_of(quotas, parent, key);
     amount_sum free = pool(quotas, parent, key) - (parent->used_sum[key] - above->used_below);
     wishes[0].weight = (double)account->weight[key];
     wishes[0].wants =
@@ -132,7 +142,7 @@ int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_
     free -= account->min[key];
     for (guint i = 0; i < accounts->len; i++) {
         const struct elastic_account *other = accounts->pdata[i];
-        const struct outlook *its = outlook_of(quotas, other);
+        const struct outlook *its = outlook_of(quotas, other, key);
         if (other == account || other->parent != parent)
             continue;
         if (!other->weighted) {

@@ -23,7 +23,7 @@ struct elastic_room {
 
 static void look_at_level(struct elastic_quotas *quotas, struct level *level, guint key)
 {
-    const struct outlook *outlook = &quotas->outlooks[level->account->place];
+    const struct outlook *outlook = &quotas->outlooks[key][level->account->place];
 
     level->sure[key] = amount_sum_told(level->account->used_sum[key] - outlook->over_below);
     level->lendable[key] = quotas->min[key] ? amount_sum_told(outlook->lendable) : INT64_MAX;

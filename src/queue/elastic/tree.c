@@ -19,7 +19,6 @@ void account_free(gpointer data)
 struct making {
     struct elastic_quotas *quotas;
     GHashTable *spaces; /* namespace -> its account */
-    GHashTable *counted; /* a set of keys */
     GHashTable *wholes; /* tree -> what all of it share */
     GHashTable *own_parents; /* "NAMESPACE/NAME" -> the account of that parent */
     GHashTable *parents;     /* name -> that of a named namespace; NULL: there are several */
@@ -71,30 +70,27 @@ static struct elastic_account *whole_of(struct making *making, const char *tree)
     return whole;
 }
 
-/* The place of a key that is counted. */
-static int key_place(struct elastic_quotas *quotas, const char *key)
+/* -1: it is not counted. */
+static int key_place(const struct elastic_quotas *quotas, const char *key)
 {
     for (guint i = 0; i < quotas->keys->len; i++) {
         if (quotas->keys->pdata[i] == key) /* interned */
             return (int)i;
     }
-    g_ptr_array_add(quotas->keys, (gpointer)key);
-    return (int)quotas->keys->len - 1;
+    return -1;
 }
 
 /* Of several quotas of a namespace mins add up, and each max holds. */
-static void add_limits(const struct making *making, struct elastic_account *account,
+static void add_limits(struct elastic_quotas *quotas, struct elastic_account *account,
                        const struct quota *quota)
 {
-    struct elastic_quotas *quotas = making->quotas;
-
     for (guint i = 0; i < quota->limits->len; i++) {
         const struct limit *limit = &g_array_index(quota->limits, struct limit, i);
-        if (!g_hash_table_contains(making->counted, limit->key)) {
+        const int key = key_place(quotas, limit->key);
+        if (key < 0) {
             g_ptr_array_add(account->unkept, (gpointer)limit->key);
             continue;
         }
-        const int key = key_place(quotas, limit->key);
         quotas->min[key] |= limit->min > 0;
         account->said[key] |= limit->min >= 0;
         account->min[key] = amount_add(account->min[key], MAX(limit->min, 0));
@@ -340,18 +336,16 @@ void accounts_make(struct elastic_quotas *quotas)
     struct making making = {
         .quotas = quotas,
         .spaces = g_hash_table_new(g_str_hash, g_str_equal),
-        .counted = keys_choose(quotas),
         .wholes = g_hash_table_new(NULL, NULL),
         .own_parents = g_hash_table_new(g_str_hash, g_str_equal),
         .parents = g_hash_table_new(g_str_hash, g_str_equal),
     };
 
     g_ptr_array_set_size(quotas->accounts, 0);
-    g_ptr_array_set_size(quotas->keys, 0);
     g_hash_table_remove_all(quotas->doors);
     memset(quotas->min, 0, sizeof quotas->min);
     for (guint i = 0; i < quotas->all->len; i++)
-        add_limits(&making, account_of(&making, quotas->all->pdata[i]), quotas->all->pdata[i]);
+        add_limits(quotas, account_of(&making, quotas->all->pdata[i]), quotas->all->pdata[i]);
     for (guint i = 0; i < quotas->accounts->len; i++)
         complete_weights(quotas, quotas->accounts->pdata[i]);
     list_parents(&making);
@@ -361,9 +355,9 @@ void accounts_make(struct elastic_quotas *quotas)
     break_circles(quotas->accounts);
     order(quotas->accounts);
     add_up_mins(quotas);
-    quotas->outlooks = g_renew(struct outlook, quotas->outlooks, quotas->accounts->len + 1);
+    for (guint key = 0; key < ELASTIC_KEYS_MAX; key++)
+        g_clear_pointer(&quotas->outlooks[key], g_free);
     g_hash_table_unref(making.spaces);
-    g_hash_table_unref(making.counted);
     g_hash_table_unref(making.wholes);
     g_hash_table_unref(making.own_parents);
     g_hash_table_unref(making.parents);

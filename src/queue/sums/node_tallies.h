@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which nodes have changed since their pods were counted, so that sums over pods are kept and not walked: a sum
+ * is caught up with a ledger by counting those nodes alone. Owners keep what they have counted by the ledger's
+ * places. Guarded by the store's lock.
+ */
+#include "core/ledger.h"
+
+struct node_tallies {
+    const struct ledger *ledger; /* one for all its life */
+    GArray *versions;            /* uint64_t, by place; 0: to be counted */
+    GHashTable *stale;           /* names of nodes to be counted anew, whatever their version */
+    uint64_t n_pods;             /* that were counted, ever: for tests of the work that is done */
+};
+
+void node_tallies_init(struct node_tallies *tallies);
+void node_tallies_clear(struct node_tallies *tallies);
+
+/* What was counted of all nodes, or of one, holds no more. */
+void node_tallies_forget(struct node_tallies *tallies);
+void node_tallies_renew(struct node_tallies *tallies, const char *node);
+
+/* Each place that has changed is counted: its node's pods take the place of those that were counted there before;
+ * `node` NULL: there is none any more. */
+typedef void (*node_tally)(void *data, uint32_t place, const struct node *node);
+void node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
+                           node_tally count, void *data);
+
+/* What was counted of the place is of the node as it is. */
+bool node_tallies_are_current(const struct node_tallies *tallies, const struct ledger *ledger,
+                              uint32_t place);

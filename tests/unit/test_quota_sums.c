@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What quotas of every kind compare is kept as pods come and go: a call looks at the pods of nodes that have
+ * changed, and at no others. Counted, not timed.
+ */
+#include "core/ledger.h"
+#include "quota_extender.h"
+#include "suite.h"
+
+#define CORE "tencent.com/vcuda-core"
+#define MEM "tencent.com/vcuda-memory"
+#define MODEL "model"
+#define NODES 20
+#define PODS_ON_ONE 10
+
+enum kind { KIND_MODEL, KIND_HAMI, KIND_ELASTIC, KIND_N };
+
+static void apply_quota(enum kind kind, const char *amount)
+{
+    g_autofree char *models = g_strdup_printf("{\"ml\":{\"quota\":{\"M40\":%s}}}", amount);
+
+    if (kind == KIND_MODEL)
+        store_apply_configmap(extender.store,
+                              &(struct configmap_view){.ns = "kube-system",
+                                                       .name = "gpuquota",
+                                                       .data = PAIRS({"gpu_quota", models})});
+    if (kind == KIND_HAMI)
+        store_apply_resource_quota(
+            extender.store,
+            &(struct resource_quota_view){
+                .ns = "ml", .name = "q", .hard = PAIRS({"limits.nvidia.com/gpumem", amount})});
+    if (kind == KIND_ELASTIC)
+        store_apply_resource_quota(
+            extender.store,
+            &(struct resource_quota_view){.ns = "ml",
+                                          .name = "q",
+                                          .elastic = true,
+                                          .max = PAIRS({"gpuledger.io/gpus", amount})});
+}
+
+static void add_node(int i, const char *model)
+{
+    g_autofree char *name = g_strdup_printf("n%02d", i);
+
+    store_apply_node(extender.store,
+                     &(struct node_view){.name = name,
+                                         .labels = PAIRS({MODEL, model}),
+                                         .capacity = PAIRS({CORE, "800"}, {MEM, "480"})});
+}
+
+static void hold(const char *ns, const char *uid, int node)
+{
+    g_autofree char *name = g_strdup_printf("n%02d", node);
+
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = ns,
+                           .name = uid,
+                           .uid = uid,
+                           .node_name = name,
+                           .phase = "Running",
+                           .annotations = PAIRS({"tencent.com/predicate-gpu-idx-0", "0"}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({CORE, "10"}, {MEM, "1"})})});
+}
+
+/* 200 pods of others, ten on a node, and two of "ml", which may have so many GPUs. */
+static void begin(enum kind kind, const char *amount)
+{
+    extender = (struct extender){.store = store_new(&(struct store_options){.patience_ms = 60000,
+                                                                            .model_label = MODEL,
+                                                                            .resource_quotas = true,
+                                                                            .elastic_quotas = true,
+                                                                            .silent = true})};
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    for (int i = 0; i < NODES; i++)
+        add_node(i, "M40");
+    apply_quota(kind, amount);
+    for (int i = 0; i < NODES * PODS_ON_ONE; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        hold(i < 2 ? "ml" : "others", uid, i % NODES);
+    }
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+/* How many allocations a call about a pod of "ml" looks at. */
+static uint64_t ask(const char *wanted)
+{
+    static const char body[] =
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"ml\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" CORE "\":\"10\",\"" MEM
+        "\":\"1\"}}}]}},\"NodeNames\":[\"n10\"]}";
+    const uint64_t before = quotas_n_counted(store_quotas(extender.store));
+
+    expect_filter(body, "n10", wanted, "uota");
+    return quotas_n_counted(store_quotas(extender.store)) - before;
+}
+
+START_TEST(a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed)
+{
+    begin(_i, "100");
+    ask("n10");
+    ck_assert_uint_eq(ask("n10"), 0);
+    hold("others", "new", 3);
+    uint64_t counted = 0;
+    for (int i = 0; i < 100; i++) /* as wake asks for each pod that waits */
+        counted += ask("n10");
+    ck_assert_uint_ge(counted, 1);
+    ck_assert_uint_le(counted, PODS_ON_ONE + 1);
+    store_delete_pod(extender.store, "p0");
+    ck_assert_uint_le(ask("n10"), PODS_ON_ONE);
+    apply_quota(_i, "99"); /* the pods hold what they did */
+    ck_assert_uint_eq(ask("n10"), 0);
+    store_delete_node(extender.store, "n05");
+    add_node(5, "M40");
+    ck_assert_uint_le(ask("n10"), 2 * PODS_ON_ONE);
+}
+END_TEST
+
+/* Two tenths of a GPU are held; a third one would be too much, until one ends. */
+START_TEST(what_was_kept_is_what_decides)
+{
+    begin(KIND_ELASTIC, "0.25");
+    ask("");
+    store_delete_pod(extender.store, "p0");
+    ask("n10");
+    hold("ml", "again", 7);
+    ask("");
+    store_delete_pod(extender.store, "again");
+    ask("n10");
+    hold("ml", "p1", 9); /* it is elsewhere: one, as before */
+    ask("n10");
+}
+END_TEST
+
+/* The label decides for which model pods count. */
+START_TEST(pods_count_for_the_model_that_their_node_has_now)
+{
+    begin(KIND_MODEL, "0");
+    ask("");
+    apply_quota(KIND_MODEL, "1");
+    ask("n10");
+    for (int i = 0; i < 10; i++) {
+        g_autofree char *uid = g_strdup_printf("m%d", i);
+        hold("ml", uid, 2);
+    }
+    ask("");
+    add_node(2, "P100");
+    ask("n10");
+    add_node(2, "M40");
+    ask("");
+}
+END_TEST
+
+static struct allocation *find(const char *uid)
+{
+    return ledger_get(store_ledger(extender.store), uid);
+}
+
+/* A sum that is not what adds up refuses its namespace's pods, and no others'. */
+START_TEST(a_wrong_sum_closes_its_quota_until_it_is_right)
+{
+    begin(_i == 0 ? KIND_MODEL : KIND_ELASTIC, "100");
+    ask("n10");
+    store_verify(extender.store);
+    ck_assert(store_is_sound(extender.store));
+    ask("n10");
+    find("p1")->shares[0].core += 10; /* as no change of the ledger leaves it */
+    store_verify(extender.store);
+    ck_assert(!store_is_sound(extender.store));
+    ck_assert_uint_eq(quotas_n_wrong(store_quotas(extender.store)), 1);
+    ask("");
+    find("p1")->shares[0].core -= 10;
+    store_verify(extender.store);
+    ask("n10");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("quota sums");
+    TCase *sums = tcase_create("sums");
+
+    tcase_add_checked_fixture(sums, NULL, teardown);
+    tcase_add_loop_test(sums, a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed, 0,
+                        KIND_N);
+    tcase_add_test(sums, what_was_kept_is_what_decides);
+    tcase_add_loop_test(sums, a_wrong_sum_closes_its_quota_until_it_is_right, 0, 2);
+    tcase_add_test(sums, pods_count_for_the_model_that_their_node_has_now);
+    suite_add_tcase(suite, sums);
+    return suite_run(suite);
+}
