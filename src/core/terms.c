@@ -88,6 +88,12 @@ static bool is_one_of(const char *text, char **all)
     return text && g_strv_contains((const char *const *)all, text);
 }
 
+/* A card whose node side says no mode is of any but that which cuts it. */
+static bool accepts_mode(const char *wanted, const char *mode)
+{
+    return mode ? strstr(wanted, mode) != NULL : !g_str_equal(wanted, "mig");
+}
+
 bool terms_accept_card(const struct terms *terms, const struct card *card)
 {
     if (!terms)
@@ -95,7 +101,7 @@ bool terms_accept_card(const struct terms *terms, const struct card *card)
     return card->memory >= terms->memory_min && terms_accept_model(terms, card->model) &&
            (!terms->uuids || is_one_of(card->uuid, terms->uuids)) &&
            (!terms->uuids_not || !is_one_of(card->uuid, terms->uuids_not)) &&
-           (!terms->mode || (card->mode && strstr(terms->mode, card->mode)));
+           (!terms->mode || accepts_mode(terms->mode, card->mode));
 }
 
 const struct policy *terms_rating(const struct terms *terms, const struct policy *policy)

@@ -141,8 +141,7 @@ def hami_factor_when_placing(stage):
 @row("Project-HAMi/HAMi@v2.10.0:NV/server.go:733-744, 807-814; v2.9.0:569, 630; kubernetes@v1.36.3:"
      "pkg/kubelet/cm/devicemanager/manager.go",
      "enablegetpreferredallocation, a pod with an init container", "the app container runs on its init containers' cards",
-     "those cards are what its app containers are promised",
-     known="app containers are placed apart from their init containers")
+     "those cards are what its app containers are promised")
 def hami_app_containers_are_on_their_init_containers_cards(stage):
     node(stage, HAMI, cards(2))
     stage.start()
@@ -170,8 +169,7 @@ def serve(stage, behaviour, pod):
 
 
 @row("Project-HAMi/HAMi@v2.10.0:NV/server.go:700-703", "the same option, and a promised card without free ids",
-     "kubelet takes any card", "named under Limits",
-     known="not documented")
+     "kubelet takes any card", "named under Limits")
 def hami_preferred_allocation_is_a_documented_limit(_):
     told("enablegetpreferredallocation")
 
@@ -287,8 +285,7 @@ def hami_numa_bind_by_every_word_for_true(stage):
 
 
 @row("Project-HAMi/HAMi@v2.4.1:pkg/device/nvidia/device.go", "a card without a mode, vgpu-mode hami-core",
-     "no mode is part of every value", "placed",
-     known="a card without a mode takes no pod that names one")
+     "no mode is part of every value", "placed")
 def hami_mode_of_a_card_without_one(stage):
     stage.node("n", {GPU: 10}, {HAMI.register: f"GPU-0,10,{SIZE},100,NVIDIA-Tesla T4,0,true:"})
     stage.start()
@@ -296,8 +293,7 @@ def hami_mode_of_a_card_without_one(stage):
 
 
 @row("volcano-sh/volcano@v1.15.1:VU/utils.go:324-346", "a node of mps cards, vgpu-mode hami-core",
-     "all but mig is hami-core", "placed; mig is refused",
-     known="the mode mps is no hami-core")
+     "all but mig is hami-core", "placed; mig is refused")
 def volcano_mode_of_a_card_with_mps(stage):
     node(stage, VOLCANO, cards(mode="mps"))
     stage.start()

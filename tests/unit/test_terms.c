@@ -125,10 +125,25 @@ START_TEST(a_mode_is_one_of_those_accepted)
     struct terms *terms = terms_new();
 
     terms->mode = g_strdup("mig,mps");
-    hardware->cards[0].mode = "hami-core";
+    for (int i = 0; i < 3; i++)
+        hardware->cards[i].mode = "hami-core";
     hardware->cards[3].mode = "mig";
     ck_assert_int_eq(find(ASKING(terms, ASK(1, 1))), REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 3);
+}
+END_TEST
+
+START_TEST(a_card_without_a_mode_is_not_cut)
+{
+    struct terms *hook = terms_new(), *mig = terms_new();
+
+    hook->mode = g_strdup("hami-core");
+    mig->mode = g_strdup("mig");
+    for (int i = 1; i < 4; i++)
+        hardware->cards[i].mode = "mps";
+    ck_assert_int_eq(find(ASKING(hook, ASK(1, 1))), REASON_NONE);
+    ck_assert_int_eq(placement.shares[0].card, 0);
+    ck_assert_int_eq(find(ASKING(mig, ASK(1, 1))), REASON_TERMS);
 }
 END_TEST
 
@@ -237,6 +252,7 @@ static Suite *suite(void)
     tcase_add_test(tc, cards_of_a_container_share_a_numa_node);
     tcase_add_test(tc, idle_cards_have_no_holders);
     tcase_add_test(tc, a_mode_is_one_of_those_accepted);
+    tcase_add_test(tc, a_card_without_a_mode_is_not_cut);
     tcase_add_test(tc, containers_are_beside_each_other_or_apart);
     tcase_add_test(tc, an_earlier_container_makes_room_for_a_later_one);
     tcase_add_test(tc, a_search_without_end_is_given_up);

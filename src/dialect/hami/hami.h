@@ -11,6 +11,7 @@
 
 #define VGPU_KEYS_MAX 2
 #define VGPU_MODE_MIG "mig"
+#define VGPU_MODE_HOOK "hami-core"
 #define VGPU_PHASE_ALLOCATING "allocating"
 #define VGPU_PHASE_SUCCESS "success"
 #define VGPU_PHASE_FAILED "failed"

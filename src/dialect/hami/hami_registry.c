@@ -239,6 +239,15 @@ static void settle_mig(struct topology_card *card, const struct topology_card *b
     card->mig = mig_profiles_ref(before->mig);
 }
 
+/* Volcano's scheduler takes all modes but mig for hami-core (volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/
+ * vgpu/utils.go:324-346). */
+static const char *mode_of(const struct vgpu *vgpu, const struct entry *entry)
+{
+    const bool other = entry->mode && *entry->mode && !g_str_equal(entry->mode, VGPU_MODE_MIG);
+
+    return vgpu->short_register && other ? VGPU_MODE_HOOK : entry->mode;
+}
+
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
                  const struct dialect_options *options, struct topology *topology)
 {
@@ -264,7 +273,7 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
             .closure = is_listed(cordon, entry->uuid) ? CLOSURE_CORDON : CLOSURE_NONE,
             .uuid = topology_keep(topology, entry->uuid),
             .model = topology_keep(topology, entry->model),
-            .mode = topology_keep(topology, entry->mode),
+            .mode = topology_keep(topology, mode_of(vgpu, entry)),
         };
     }
 }
