@@ -18,12 +18,26 @@ static enum door_answer answer_of(enum eviction eviction)
     return DOOR_UNKNOWN;
 }
 
+static enum outcome read_pod(const struct door_order *order, struct evictee *ret_evictee,
+                             GError **error)
+{
+    return order->api
+               ? order->api->read(order->api_data, order->ns, order->name, ret_evictee, error)
+               : evictee_read(order->client, order->ns, order->name, ret_evictee, error);
+}
+
+static enum door_answer send_eviction(const struct door_order *order, const struct evictee *evictee,
+                                      bool try, GError **error)
+{
+    return answer_of(order->api ? order->api->send(order->api_data, evictee, try, error)
+                                : eviction_send(order->client, evictee, try, error));
+}
+
 enum door_answer door_look(const struct door_order *order, struct evictee *ret_evictee,
                            GError **error)
 {
     GError *failure = NULL;
-    const enum outcome outcome =
-        evictee_read(order->client, order->ns, order->name, ret_evictee, &failure);
+    const enum outcome outcome = read_pod(order, ret_evictee, &failure);
     const bool other =
         outcome == OUTCOME_OK && order->uid && g_strcmp0(ret_evictee->uid, order->uid) != 0;
 
@@ -47,7 +61,7 @@ enum door_answer door_look(const struct door_order *order, struct evictee *ret_e
 enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
-    return answer_of(eviction_send(order->client, evictee, true, error));
+    return send_eviction(order, evictee, true, error);
 }
 
 static bool serves(const struct door_order *order)
@@ -60,7 +74,7 @@ enum door_answer door_end(const struct door_order *order, const struct evictee *
 {
     if (!serves(order) || (order->is_wanted && !order->is_wanted(order->data, error)))
         return DOOR_UNWANTED;
-    const enum door_answer answer = answer_of(eviction_send(order->client, evictee, false, error));
+    const enum door_answer answer = send_eviction(order, evictee, false, error);
     if (answer == DOOR_OPEN && order->note)
         eviction_tell(order->client, evictee, order->note, NULL);
     return answer;

@@ -16,14 +16,23 @@
 #include "policy/victims/may_end.h"
 #include "verbs/leadership.h"
 
+/* How pods are read and evicted. */
+struct door_api {
+    enum outcome (*read)(void *data, const char *ns, const char *name, struct evictee *ret_evictee,
+                         GError **error);
+    enum eviction (*send)(void *data, const struct evictee *evictee, bool try, GError **error);
+};
+
 /* One pod that is to end; borrowed. */
 struct door_order {
     struct api_client *client;
+    const struct door_api *api; /* NULL: by the client */
+    void *api_data;
     enum ender ender;
     bool force; /* pods as well that no controller creates again */
     const char *ns, *name;
     const char *uid;               /* another pod of that name is left alone; NULL: any */
-    const char *note;              /* for the Event: why it ends; NULL: none */
+    const char *note;              /* for the client's Event: why it ends; NULL: none */
     struct leadership *leadership; /* NULL: the only replica, or a command */
     uint64_t term;                 /* in which the caller began */
     /* Right before the pod ends: whether that is still wanted. False: it is not, with or without an error. NULL: it

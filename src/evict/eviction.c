@@ -24,18 +24,34 @@ void evictee_clear(struct evictee *evictee)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
+void evictee_set(struct evictee *evictee, const struct pod_view *pod)
+{
+    *evictee = (struct evictee){
+        .ns = g_strdup(pod->ns),
+        .name = g_strdup(pod->name),
+        .uid = g_strdup(pod->uid),
+        .owner = g_strdup(pod->controller),
+        .owner_kind = g_strdup(pod->controller_kind),
+        .ties = pod_view_ties(pod),
+        .placed = pod_view_is_bound(pod),
+        .ended = pod_view_is_terminal(pod),
+        .ends = pod->terminating,
+    };
+}
+
+/* Of a pod no more is read than matters here, so that nothing else that it says keeps it from ending. */
 struct pod {
-    const char *ns, *name, *uid, *deleted, *node, *phase;
-    struct pod_view view; /* what ties it */
+    struct pod_view view;
+    const char *deleted;
     const cJSON *conditions;
 };
 static const struct json_field pod_fields[] = {
-    JSON_FIELD_STRING(struct pod, ns, "metadata.namespace", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct pod, name, "metadata.name", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct pod, uid, "metadata.uid", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, view.ns, "metadata.namespace", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, view.name, "metadata.name", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, view.uid, "metadata.uid", JSON_REQUIRED),
     JSON_FIELD_STRING(struct pod, deleted, "metadata.deletionTimestamp", 0),
-    JSON_FIELD_STRING(struct pod, node, "spec.nodeName", 0),
-    JSON_FIELD_STRING(struct pod, phase, "status.phase", 0),
+    JSON_FIELD_STRING(struct pod, view.node_name, "spec.nodeName", 0),
+    JSON_FIELD_STRING(struct pod, view.phase, "status.phase", 0),
     JSON_FIELD_PAIRS(struct pod, view.annotations, "metadata.annotations", 0),
     JSON_FIELD_PAIRS(struct pod, view.labels, "metadata.labels", 0),
     JSON_FIELD_STRING(struct pod, view.scheduling_group, "spec.schedulingGroup.podGroupName", 0),
@@ -46,26 +62,18 @@ static const struct json_field pod_fields[] = {
 static bool decode(struct json_arena *arena, const cJSON *object, struct evictee *ret_evictee,
                    GError **error)
 {
-    struct controller controller = {0};
+    struct controller controller;
     struct pod pod = {0};
 
     if (!json_decode(arena, object, pod_fields, &pod, error))
         return false;
-    const bool owned = controller_decode(arena, object, &controller);
-    pod.view.controller = controller.uid;
-    pod.view.controller_kind = controller.kind;
-    *ret_evictee = (struct evictee){
-        .ns = g_strdup(pod.ns),
-        .name = g_strdup(pod.name),
-        .uid = g_strdup(pod.uid),
-        .owner = owned ? g_strdup(controller.uid) : NULL,
-        .owner_kind = owned ? g_strdup(controller.kind) : NULL,
-        .ties = pod_view_ties(&pod.view),
-        .placed = pod.node && *pod.node,
-        .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
-        .ready = !pod.deleted && condition_is_true(arena, pod.conditions, "Ready"),
-        .ends = pod.deleted != NULL,
-    };
+    if (controller_decode(arena, object, &controller)) {
+        pod.view.controller = controller.uid;
+        pod.view.controller_kind = controller.kind;
+    }
+    pod.view.terminating = pod.deleted != NULL;
+    evictee_set(ret_evictee, &pod.view);
+    ret_evictee->ready = !pod.deleted && condition_is_true(arena, pod.conditions, "Ready");
     return true;
 }
 

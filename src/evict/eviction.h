@@ -21,6 +21,9 @@ void evictee_clear(struct evictee *evictee);
 typedef struct evictee evictee; /* for g_auto */
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(evictee, evictee_clear)
 
+/* The same of a pod that somebody has read; `ready` stays false. */
+void evictee_set(struct evictee *evictee, const struct pod_view *pod);
+
 /* OUTCOME_NOT_FOUND: there is no such pod any more. */
 enum outcome evictee_read(struct api_client *client, const char *ns, const char *name,
                           struct evictee *ret_evictee, GError **error);

@@ -116,30 +116,35 @@ static char **list_members(struct reclaimer *reclaimer, const char *uid)
     return uids;
 }
 
-/* Of those who would end, the first that may not be is remembered; false: there is one. */
+/* False: it does not end, which is remembered. */
+static bool verify_one(struct reclaimer *reclaimer, const struct reclaim_end *end)
+{
+    const struct door_order order = reclaimer_order(reclaimer, end->ns, end->name, end->uid);
+    g_autoptr(GError) failure = NULL;
+    g_auto(evictee) evictee = {0};
+    enum door_answer answer = door_look(&order, &evictee, &failure);
+
+    if (answer == DOOR_STAYS) {
+        reclaimer_note_stay(reclaimer, &order, failure->message);
+        return false;
+    }
+    if (answer != DOOR_OPEN) { /* the watch will say */
+        reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+        return false;
+    }
+    answer = door_try(&order, &evictee, &failure);
+    if (answer == DOOR_OPEN || answer == DOOR_LATER)
+        return true;
+    reclaimer_note_failure(&order, DOOR_FAILED, failure ? failure->message : "");
+    reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
+    return false;
+}
+
 static bool verify(struct reclaimer *reclaimer, const struct reclaim_plan *plan)
 {
     for (guint i = 0; i < plan->ends->len; i++) {
-        const struct reclaim_end *end = &g_array_index(plan->ends, struct reclaim_end, i);
-        const struct evictee evictee = {.ns = end->ns, .name = end->name, .uid = end->uid};
-        g_autofree char *why = NULL;
-        g_autoptr(GError) failure = NULL;
-        if (!reclaimer_read_pod(reclaimer, &evictee, &why)) {
-            reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+        if (!verify_one(reclaimer, &g_array_index(plan->ends, struct reclaim_end, i)))
             return false;
-        }
-        if (why) {
-            reclaimer_note_stay(reclaimer, &evictee, why);
-            return false;
-        }
-        const enum eviction eviction =
-            reclaimer->args.evict(reclaimer->args.data, &evictee, true, &failure);
-        if (eviction != EVICTION_DONE && eviction != EVICTION_LATER) {
-            reclaimer_note_failure(reclaimer, &evictee, EVICTION_FAILED,
-                                   failure ? failure->message : "");
-            reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
-            return false;
-        }
     }
     return true;
 }

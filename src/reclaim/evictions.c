@@ -223,37 +223,74 @@ static enum fate look_at(struct reclaimer *reclaimer, const struct claim_row *ro
     return fate;
 }
 
+/* One pod that is to give back. */
+struct giving_back {
+    struct reclaimer *reclaimer;
+    const struct claim_row *row;
+    const char *uid;
+};
+
+/* It was read since it was looked at, which may have taken long. */
+static bool is_wanted(void *data, GError **error)
+{
+    const struct giving_back *giving = data;
+    struct store *store = giving->reclaimer->args.store;
+
+    store_lock(store);
+    const bool wanted = may_end(giving->reclaimer, giving->row, giving->uid);
+    store_unlock(store);
+    return wanted;
+}
+
+static enum fate note_outcome(struct reclaimer *reclaimer, const struct door_order *order,
+                              enum door_answer answer, const char *why)
+{
+    switch (answer) {
+    case DOOR_STAYS:
+        reclaimer_note_stay(reclaimer, order, why);
+        return FATE_KEPT;
+    case DOOR_OPEN:
+        throttle_note(reclaimer->throttle, order->uid, reclaimer->now_ms);
+        return FATE_EVICTED;
+    case DOOR_UNKNOWN:
+        throttle_doubt(reclaimer->throttle, order->uid, reclaimer->now_ms);
+        break;
+    case DOOR_LATER:
+    case DOOR_FAILED:
+        break;
+    case DOOR_GONE:
+    case DOOR_ENDS:
+    case DOOR_UNWANTED:
+        return FATE_LATER; /* the watch will say */
+    }
+    reclaimer_set_time(reclaimer->stays, order->uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+    reclaimer_note_failure(order, answer, why);
+    return FATE_LATER;
+}
+
 static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row, const char *uid)
 {
-    g_auto(evictee) evictee = {0};
-    g_autofree char *why = NULL;
+    struct giving_back giving = {reclaimer, row, uid};
+    g_auto(evictee) known = {0}, evictee = {0};
     g_autoptr(GError) failure = NULL;
     int64_t gpus = 0;
-    const enum fate fate = look_at(reclaimer, row, uid, &evictee, &gpus);
+    const enum fate fate = look_at(reclaimer, row, uid, &known, &gpus);
 
     if (fate != FATE_EVICTED)
         return fate;
-    if (!reclaimer_read_pod(reclaimer, &evictee, &why))
-        return FATE_LATER; /* the watch will say */
-    if (why) {
-        reclaimer_note_stay(reclaimer, &evictee, why);
-        return FATE_KEPT;
-    }
-    if (leadership_term(reclaimer->args.leadership) != reclaimer->term)
+    struct door_order order = reclaimer_order(reclaimer, known.ns, known.name, uid);
+    order.is_wanted = is_wanted;
+    order.data = &giving;
+    enum door_answer answer = door_look(&order, &evictee, &failure);
+    if (answer == DOOR_FAILED)
         return FATE_LATER;
-    const enum eviction eviction =
-        reclaimer->args.evict(reclaimer->args.data, &evictee, false, &failure);
+    if (answer == DOOR_OPEN)
+        answer = door_end(&order, &evictee, &failure);
     reclaimer_read_clock(reclaimer); /* that may have taken long, and counts from its end */
-    if (eviction == EVICTION_UNKNOWN)
-        throttle_doubt(reclaimer->throttle, uid, reclaimer->now_ms);
-    if (eviction != EVICTION_DONE) {
-        reclaimer_set_time(reclaimer->stays, uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
-        reclaimer_note_failure(reclaimer, &evictee, eviction, failure ? failure->message : "");
-        return FATE_LATER;
-    }
-    throttle_note(reclaimer->throttle, uid, reclaimer->now_ms);
-    tell_evicted(reclaimer, row, &evictee, gpus);
-    return FATE_EVICTED;
+    const enum fate end = note_outcome(reclaimer, &order, answer, failure ? failure->message : "");
+    if (end == FATE_EVICTED)
+        tell_evicted(reclaimer, row, &known, gpus);
+    return end;
 }
 
 void evictions_send(struct reclaimer *reclaimer, GArray *rows)

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "maintain/movers.h"
 #include "reclaim/reclaimer_state.h"
 
 #define LOOK_MS 1000

@@ -12,7 +12,7 @@
  *
  * A thread of its own; acts only where this replica serves and knows the cluster.
  */
-#include "evict/eviction.h"
+#include "evict/door.h"
 #include "store/cluster.h"
 #include "verbs/denial.h"
 #include "verbs/leadership.h"
@@ -27,7 +27,7 @@ struct reclaimer_args {
     struct cluster *cluster;
     struct leadership *leadership; /* NULL: the only replica */
     const struct denials *denials; /* whose pods are placed here; NULL: all schedulers' */
-    /* As eviction_send, which it mostly is. */
+    /* As eviction_send, which it mostly is. Pods are read from the cluster. */
     enum eviction (*evict)(void *data, const struct evictee *evictee, bool try, GError **error);
     void *data;
     struct reclaimer_options options;

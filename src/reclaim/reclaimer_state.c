@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "maintain/movers.h"
 
 #define CALL_MS 10000
 
@@ -64,38 +63,59 @@ char *reclaimer_cards(int64_t gpus)
 
 /* --- pods that may end ----------------------------------------------------------------------- */
 
-bool reclaimer_read_pod(const struct reclaimer *reclaimer, const struct evictee *evictee,
-                        char **ret_why)
+static enum outcome read_pod(void *data, const char *ns, const char *name,
+                             struct evictee *ret_evictee, GError **error)
 {
-    struct cluster *cluster = reclaimer->args.cluster;
+    struct cluster *cluster = ((const struct reclaimer *)data)->args.cluster;
     g_autoptr(json_arena) arena = json_arena_new();
     struct pod_view view;
+    const enum outcome outcome = cluster->ops->get_pod(
+        cluster, arena, ns, name, g_get_monotonic_time() / 1000 + CALL_MS, &view, error);
 
-    *ret_why = NULL;
-    if (cluster->ops->get_pod(cluster, arena, evictee->ns, evictee->name,
-                              g_get_monotonic_time() / 1000 + CALL_MS, &view, NULL) != OUTCOME_OK ||
-        g_strcmp0(view.uid, evictee->uid) != 0 || view.terminating || pod_view_is_terminal(&view))
-        return false;
-    *ret_why = movers_why_stays(&view, ENDER_RECLAIM,
-                                store_options(reclaimer->args.store)->reclaim_uncontrolled);
-    return true;
+    if (outcome == OUTCOME_OK)
+        evictee_set(ret_evictee, &view);
+    return outcome;
 }
 
-void reclaimer_note_stay(struct reclaimer *reclaimer, const struct evictee *evictee,
+static enum eviction send_eviction(void *data, const struct evictee *evictee, bool try,
+                                   GError **error)
+{
+    const struct reclaimer *reclaimer = data;
+
+    return reclaimer->args.evict(reclaimer->args.data, evictee, try, error);
+}
+
+struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, const char *name,
+                                  const char *uid)
+{
+    static const struct door_api api = {read_pod, send_eviction};
+
+    return (struct door_order){.api = &api,
+                               .api_data = reclaimer,
+                               .ender = ENDER_RECLAIM,
+                               .force = store_options(reclaimer->args.store)->reclaim_uncontrolled,
+                               .ns = ns,
+                               .name = name,
+                               .uid = uid,
+                               .leadership = reclaimer->args.leadership,
+                               .term = reclaimer->term};
+}
+
+void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *order,
                          const char *why)
 {
-    g_autofree char *pod = g_strdup_printf("%s/%s", evictee->ns, evictee->name);
+    g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
 
     metrics_count(COUNTER_RECLAIM_EVICTIONS, RECLAIM_EVICTION_STAYS);
-    reclaimer_set_time(reclaimer->stays, evictee->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
+    reclaimer_set_time(reclaimer->stays, order->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
     log_event(LOG_LEVEL_INFO, "pod gives nothing back", LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }
 
-void reclaimer_note_failure(struct reclaimer *reclaimer, const struct evictee *evictee,
-                            enum eviction eviction, const char *why)
+void reclaimer_note_failure(const struct door_order *order, enum door_answer answer,
+                            const char *why)
 {
-    g_autofree char *pod = g_strdup_printf("%s/%s", evictee->ns, evictee->name);
-    const bool later = eviction == EVICTION_LATER;
+    g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
+    const bool later = answer == DOOR_LATER;
 
     metrics_count(COUNTER_RECLAIM_EVICTIONS,
                   later ? RECLAIM_EVICTION_LATER : RECLAIM_EVICTION_FAILED);

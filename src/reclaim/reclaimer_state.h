@@ -46,13 +46,14 @@ const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct
 void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);
 bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);
 
-/* Reads the pod; false: it is not there any more, or nobody can say. `ret_why`: it may not be ended. */
-bool reclaimer_read_pod(const struct reclaimer *reclaimer, const struct evictee *evictee,
-                        char **ret_why);
-void reclaimer_note_stay(struct reclaimer *reclaimer, const struct evictee *evictee,
+/* Of a pod that is to give back; its strings are borrowed. */
+struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, const char *name,
+                                  const char *uid);
+
+void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *order,
                          const char *why);
-void reclaimer_note_failure(struct reclaimer *reclaimer, const struct evictee *evictee,
-                            enum eviction eviction, const char *why);
+void reclaimer_note_failure(const struct door_order *order, enum door_answer answer,
+                            const char *why);
 
 void reclaimer_post(const struct reclaimer *reclaimer, enum pod_event_cause cause,
                     const struct pod_view *pod, const char *note);

@@ -38,6 +38,7 @@ static struct moment moment;
 static char *claims;   /* of the Node */
 static GString *asked; /* of evictions: "a0? a0" */
 static unsigned n_tried, n_evicted;
+static void (*at_read)(void);  /* happens while a pod is read; NULL: nothing */
 static bool come[2 * WANTING]; /* pods of namespace b that have a card */
 static int n_wanting, first_wanting;
 
@@ -147,6 +148,8 @@ static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, c
 {
     const int i = name[1] - '0';
 
+    if (at_read)
+        at_read();
     if (lenders[i].gone)
         return OUTCOME_NOT_FOUND;
     char *text = text_of("a", i, i, &lenders[i], lenders[i].uid ? lenders[i].uid : name);
@@ -195,6 +198,7 @@ static void setup(void)
     n_tried = n_evicted = n_terms = term_until = 0;
     n_wanting = WANTING;
     first_wanting = 0;
+    at_read = NULL;
     memset(come, 0, sizeof come);
     for (int i = 0; i < LENDERS; i++)
         lenders[i] = (struct lender){.kind = "ReplicaSet"};
@@ -351,6 +355,29 @@ START_TEST(it_is_asked_again_right_before)
     pass(6);
     ck_assert_uint_eq(n_evicted, changes[_i].ends ? 1 : 0);
     ck_assert_uint_eq(n_claims(), changes[_i].ends ? 1 : 0);
+}
+END_TEST
+
+static void take_all(void)
+{
+    set_min("a", "4");
+}
+
+/* The pod is read without the lock, and much may happen until it is. */
+START_TEST(it_is_asked_again_after_the_pod_was_read)
+{
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 10 && !claims; i++)
+        pass(1);
+    ck_assert_uint_eq(n_claims(), 1);
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_DONE;
+    at_read = take_all;
+    pass(7);
+    ck_assert_uint_eq(n_evicted, 0);
+    ck_assert_uint_eq(n_claims(), 0);
 }
 END_TEST
 
@@ -632,6 +659,7 @@ int main(void)
     tcase_add_loop_test(tests, who_may_not_end_is_never_evicted, 0, G_N_ELEMENTS(candidates));
     tcase_add_test(tests, somebody_else_ends_for_whom_stays);
     tcase_add_loop_test(tests, it_is_asked_again_right_before, 0, G_N_ELEMENTS(changes));
+    tcase_add_test(tests, it_is_asked_again_after_the_pod_was_read);
     tcase_add_loop_test(tests, who_has_gone_meanwhile_is_not_evicted, 0, 3);
     tcase_add_test(tests, so_many_are_on_their_way_out_at_once);
     tcase_add_test(tests, so_many_end_within_a_minute);
