@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose promise a plugin hands out. x (the larger) is placed first and meets with some fate; then p comes. Either
-p is bound and the plugin, asked for p, picks p, or p is refused. Which plugin picks whom is tests/players."""
+"""Whose promise a plugin hands out. a (the larger) is placed first and meets with some fate; then p comes, later
+and behind it in every list. Either p is bound and the plugin, asked for p, picks p, or p is refused. Which plugin
+picks whom is tests/players."""
 
 import random
 import time
@@ -8,6 +9,7 @@ import time
 from stage import NAMESPACE, PATIENCE, need, row
 
 # pylint: disable=wrong-import-order
+import elastic
 import gpushare
 import hami
 import tencent
@@ -17,6 +19,7 @@ from rows_hami import GPU, MEM, VGPU, VMEM, cards, node, words
 SEEDS = 8
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
 UNBOUND = "a-pod-without-a-node"
+X = "a"  # it comes first by name, and by its time
 
 
 class Gpushare:
@@ -137,6 +140,36 @@ class GpuManager:
                 tencent.PREDICATE_NODE: name}
 
 
+class Elastic:
+    """The agent asks kubelet whose devices it starts: nothing is mistaken, and no pod waits for another."""
+
+    source = "elastic-ai/elastic-gpu-agent@2609107:pkg/plugins/gpushare.go:88, 213, pkg/kube/locator.go:43"
+    name = "elastic 2609107"
+    spelling = elastic.SPELLINGS["elasticgpu.io"]
+    certain = True
+
+    def node(self, stage, name="n"):
+        sizes = [16384, 16384]
+        stage.node(name, {self.spelling.core: 200, self.spelling.memory: elastic.node_memory(sizes)})
+
+    def wish(self, mib):
+        return {self.spelling.core: 10, self.spelling.memory: mib}
+
+    def picked(self, stage, name="n"):
+        """The last that was bound gets what its own annotation says."""
+        pod = max(stage.pods(name), key=lambda pod: pod["metadata"]["name"])
+        [container] = pod["spec"]["containers"]
+        granted, _, _ = elastic.grant(self.spelling, range(2), pod, container)
+        own = pod["metadata"]["annotations"][self.spelling.container + container["name"]]
+        return {pod["metadata"]["name"] if granted == [int(own)] else "nobody"}
+
+    def serve(self, stage, pod):
+        pass
+
+    def words(self, name):
+        return {self.spelling.mark: "true", self.spelling.container + "c0": "1"}
+
+
 OLD = "Project-HAMi/volcano-vgpu-device-plugin@{}:pkg/plugin/vgpu/util/util.go:{}"
 PLUGINS = [
     *map(Gpushare, gpushare.BEHAVIOURS),
@@ -149,65 +182,105 @@ PLUGINS = [
     Vgpu("volcano-v1.11.0", OLD.format("v1.11.0", "67-105")),
     Vgpu("volcano-v1.12.0", "Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/util.go:58-118, pkg/plugin/server.go:377-491"),
     GpuManager(),
+    Elastic(),
 ]
+
+
+def place_first(stage, plugin):
+    """X, a hundred seconds before p: vGPUs' times are whole seconds."""
+    stage.place(X, plugin.wish(12000))
+    for key, value in stage.annotations(X).items():
+        if key.endswith("vgpu-time"):
+            stage.annotate(X, {key: str(int(value) - 100)})
+    stage.sync()
 
 
 def rejected(reason):
     def act(stage, plugin):
-        stage.set_status("x", phase="Failed", reason=reason)
+        stage.set_status(X, phase="Failed", reason=reason)
 
     return act
 
 
 def terminating(stage, plugin):
-    stage.change("x", lambda pod: pod["metadata"].update(DELETED))
+    stage.change(X, lambda pod: pod["metadata"].update(DELETED))
 
 
 def forced(stage, plugin):
-    stage.delete("x")
+    stage.delete(X)
 
 
 def ended(stage, plugin):
-    plugin.serve(stage, "x")
-    stage.set_status("x", phase="Running")
-    stage.set_status("x", phase="Succeeded")
+    plugin.serve(stage, X)
+    stage.set_status(X, phase="Running")
+    stage.set_status(X, phase="Succeeded")
 
 
 def started_by_anothers_promise(stage, plugin):
     """Its own stands."""
-    stage.set_status("x", phase="Running")
+    stage.set_status(X, phase="Running")
 
 
 def ended_by_anothers_promise(stage, plugin):
     started_by_anothers_promise(stage, plugin)
     stage.sync()
-    stage.set_status("x", phase="Succeeded")
+    stage.set_status(X, phase="Succeeded")
 
 
 def mark_lost(stage, plugin):
     """Admitted, and Pending while its image comes."""
-    stage.set_status("x", phase="Pending")
+    stage.set_status(X, phase="Pending")
+
+
+def rejected_late(stage, plugin):
+    """kubelet adds up cores after the plugin has answered."""
+    plugin.serve(stage, X)
+    stage.set_status(X, phase="Failed", reason="OutOfcpu")
+
+
+def restarted(act):
+    """The program starts again and has its lists only."""
+
+    def then(stage, plugin):
+        act(stage, plugin)
+        stage.restart()
+
+    return then
+
+
+def long_ago(stage, plugin):
+    """kubelet has not asked for an hour, and the program has started since."""
+    for key, value in stage.annotations(X).items():
+        if key.endswith("bind-time"):
+            stage.annotate(X, {key: "1"})
+        elif key.endswith(("TIME", "-time")) and value != hami.FOREVER:
+            stage.annotate(X, {key: "2"})
+    stage.restart()
 
 
 def served(stage, plugin):
-    plugin.serve(stage, "x")
-    stage.set_status("x", phase="Running")
+    plugin.serve(stage, X)
+    stage.set_status(X, phase="Running")
 
 
-# fate: (what befalls x, whether p must be bound for all that, what kubelet and plugin do)
+# fate: (what befalls a, whether p must be bound for all that, what kubelet and plugin do)
 FATES = {
-    "in flight": (lambda stage, plugin: None, False, "kubelet has not asked for x yet"),
-    "served": (served, True, "x is served"),
-    "rejected before Allocate": (rejected("TopologyAffinityError"), True, "kubelet has rejected x and never asks for it"),
+    "in flight": (lambda stage, plugin: None, False, "kubelet has not asked for a yet"),
+    "served": (served, True, "a is served"),
+    "rejected before Allocate": (rejected("TopologyAffinityError"), True, "kubelet has rejected a and never asks for it"),
     "rejected for a sysctl": (rejected("SysctlForbidden"), True, "likewise, and any tenant can make such a pod"),
     "rejected because another device failed": (rejected("UnexpectedAdmissionError"), True, "likewise"),
     "evicted before Allocate": (rejected("Evicted"), True, "likewise"),
-    "terminating before Allocate": (terminating, False, "kubelet may still ask for x"),
-    "deleted by force before Allocate": (forced, False, "kubelet may still ask for x once"),
-    "ended after Allocate": (ended, True, "x has ended and its promise was erased"),
-    "started by another's promise": (started_by_anothers_promise, False, "x runs on another's card, its own promise stands"),
-    "ended by another's promise": (ended_by_anothers_promise, False, "likewise, and x has ended"),
-    "mark lost": (mark_lost, False, "x is admitted, Pending, and its promise stands"),
+    "terminating before Allocate": (terminating, False, "kubelet may still ask for a"),
+    "deleted by force before Allocate": (forced, False, "kubelet may still ask for a once"),
+    "ended after Allocate": (ended, True, "a has ended and its promise was erased"),
+    "started by another's promise": (started_by_anothers_promise, False, "a runs on another's card, its own promise stands"),
+    "ended by another's promise": (ended_by_anothers_promise, False, "likewise, and a has ended"),
+    "rejected after Allocate": (rejected_late, True, "a was served, its promise is taken"),
+    "in flight for an hour": (long_ago, False, "kubelet still asks for a, and the plugin serves it"),
+    "rejected, and gpuledger restarts": (restarted(rejected("TopologyAffinityError")), True, "a's promise stands, or not"),
+    "ended by another's promise, and gpuledger restarts": (restarted(ended_by_anothers_promise), False, "a's promise stands, or not"),
+    "mark lost": (mark_lost, False, "a is admitted, Pending, and its promise stands"),
 }
 
 
@@ -223,8 +296,13 @@ def judge(stage, plugin, must, node_name="n", limits=None):
         time.sleep(0.05)
         why = stage.try_once(wanted, node_name)
     if not why:
-        picked = plugin.picked(stage, node_name)
-        need(picked == {"p"}, f"p is bound, and {plugin.name} hands it what {', '.join(picked)} was promised")
+        check(stage, plugin, node_name)
+
+
+def check(stage, plugin, node_name="n"):
+    """p is bound, and served its own."""
+    picked = plugin.picked(stage, node_name)
+    need(picked == {"p"}, f"p is bound, and {plugin.name} hands it what {', '.join(picked)} was promised")
 
 
 KNOWN = {
@@ -239,14 +317,14 @@ def fate(plugin, name):
     def play(stage):
         plugin.node(stage)
         stage.start()
-        stage.place("x", plugin.wish(12000))
+        place_first(stage, plugin)
         picked = plugin.picked(stage)
-        need(picked == {"x"}, f"alone, x is served what {picked} was promised")
+        need(picked == {X}, f"alone, a is served what {picked} was promised")
         act(stage, plugin)
         stage.sync()
-        judge(stage, plugin, must)
+        judge(stage, plugin, must or getattr(plugin, "certain", False))
 
-    row(plugin.source, f"x was bound, then {name}; now p", real, "p is bound and picked" + (", or refused" * (not must)),
+    row(plugin.source, f"a was bound, then {name}; now p", real, "p is bound and picked" + (", or refused" * (not must)),
         name=f"{plugin.name}: {name}")(play)
 
 
@@ -264,13 +342,13 @@ def planted(plugin):
 
 
 def made_again(plugin):
-    """The Node is deleted with its pods and made again under its name; x is still there, of the old one."""
+    """The Node is deleted with its pods and made again under its name; a is still there, of the old one."""
 
     def play(stage):
         plugin.node(stage)
         stage.start()
-        stage.place("x", plugin.wish(12000))
-        stage.set_status("x", phase="Failed", reason="NodeLost")
+        place_first(stage, plugin)
+        stage.set_status(X, phase="Failed", reason="NodeLost")
         stage._do(stage.api.delete, "nodes", (None, "n"))  # pylint: disable=protected-access
         stage.sync()
         plugin.node(stage)
@@ -282,7 +360,7 @@ def made_again(plugin):
 
 
 def elsewhere(plugin):
-    """x is in flight on another node, first in the list and earlier."""
+    """a is in flight on another node, first in the list and earlier."""
 
     def play(stage):
         plugin.node(stage)
@@ -299,7 +377,32 @@ def elsewhere(plugin):
         KNOWN.get(f"{plugin.name}: in flight elsewhere", ""), name=f"{plugin.name}: in flight elsewhere")(play)
 
 
+def without_rights(plugin):
+    """patch on pods is not granted."""
+
+    def play(stage):
+        plugin.node(stage)
+        stage.start()
+        place_first(stage, plugin)
+        stage.set_status(X, phase="Failed", reason="TopologyAffinityError")
+        stage.forbid("patch pods")
+        stage.sync()
+        wanted = stage.pod("p", plugin.wish(4000))
+        stage.sync()
+        why = stage.try_once(wanted)
+        if not why:
+            check(stage, plugin)
+            return
+        need("promise" in why, f"p is refused for {why}")
+        stage.delete(X)
+        judge(stage, plugin, True)
+
+    row(plugin.source, "a was rejected before Allocate, and nobody may patch pods", "a's promise stands until somebody deletes a",
+        "p is bound and picked, or refused with that reason until a is gone", name=f"{plugin.name}: no right to revoke")(play)
+
+
 for each in PLUGINS:
+    without_rights(each)
     for title in FATES:
         fate(each, title)
     planted(each)

@@ -23,7 +23,7 @@ import typing
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(TESTS / name) for name in ("cli", "faults", "players", "controlplane")]
 
-from apiserver import ApiServer  # noqa: E402 pylint: disable=wrong-import-position
+from apiserver import ApiServer, Fault  # noqa: E402 pylint: disable=wrong-import-position
 from program import Server, call  # noqa: E402 pylint: disable=wrong-import-position
 
 import json  # noqa: E402 pylint: disable=wrong-import-position
@@ -126,8 +126,17 @@ class Stage:
 
     def start(self, *options):
         """The program, once nodes and pods of before are there."""
-        self.server = Server(f"--kubeconfig={self.api.kubeconfig()}", "--bind-timeout=1s", *options, snapshot=None)
+        self.options = options
+        self.server = Server(f"--kubeconfig={self.api.kubeconfig()}", "--bind-timeout=5s", *options, snapshot=None)
         self.sync()
+
+    def restart(self):
+        self.server.__exit__()
+        self.start(*self.options)
+
+    def forbid(self, sort):
+        """Requests of a sort are answered with 403, from now on."""
+        self._do(lambda: self.api.faults.append(Fault(sort, "status", 403, "Forbidden", times=10**9)))
 
     # Objects
 
@@ -280,7 +289,7 @@ class Stage:
 
     @staticmethod
     def _may_change(why):
-        return any(word in why for word in ("promise", "wait"))
+        return any(word in why for word in ("promise", "wait", "no reply"))
 
     def refused(self, name, limits, text="", annotations=None, node="n", **more):
         """Neither filter nor bind take the pod, which goes away again."""
