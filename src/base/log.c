@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include "base/printable.h"
 #include "json/json.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static bool needs_quotes(const char *value)
     for (const char *at = value; *at; at = g_utf8_next_char(at)) {
         gunichar c = g_utf8_get_char(at);
 
-        if (c <= ' ' || c == '=' || c == '"' || c == '\\' || g_unichar_iscntrl(c))
+        if (c <= ' ' || c == '=' || c == '"' || c == '\\' || printable_steers(c))
             return true;
     }
     return false;
@@ -88,7 +89,7 @@ static void logfmt_value(GString *line, const char *value)
             g_string_append(line, "\\n");
         else if (c == '\t')
             g_string_append(line, "\\t");
-        else if (g_unichar_iscntrl(c))
+        else if (printable_steers(c))
             g_string_append_printf(line, "\\u%04x", c);
         else
             g_string_append_len(line, at, g_utf8_next_char(at) - at);
@@ -123,6 +124,14 @@ static void line_number(struct line *line, const char *key, int64_t value)
         return;
     }
     g_string_append_printf(line->text, " %s=%" G_GINT64_FORMAT, key, value);
+}
+
+/* What JSON lets stand as it is may steer a terminal all the same. */
+static void line_end_json(struct line *line)
+{
+    json_end_object(&line->json);
+    g_autofree char *printable = printable_json(line->text->str);
+    g_string_assign(line->text, printable);
 }
 
 static void line_send(const GString *text)
@@ -166,7 +175,7 @@ void log_write(enum log_level level, const char *message, const struct log_field
             line_number(&line, fields[i].key, fields[i].number);
     }
     if (line.format == LOG_FORMAT_JSON)
-        json_end_object(&line.json);
+        line_end_json(&line);
     g_string_append_c(line.text, '\n');
     line_send(line.text);
     g_string_free(line.text, TRUE);

@@ -4,6 +4,7 @@
 #include "core/fail.h"
 #include "json/json.h"
 #include "kube/secret.h"
+#include "options/command.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -113,10 +114,9 @@ static bool ask_for_secret(struct forward *forward, const char *ns, const char *
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
-        fprintf(stderr,
-                "the Secret %s/%s was not read; --token-file and --ca-file name files with "
-                "the token and the CA\n",
-                ns, name);
+        say("the Secret %s/%s was not read; --token-file and --ca-file name files with the token "
+            "and the CA",
+            ns, name);
         return true;
     }
     const bool ok = read_secret(forward, text, &failure);
@@ -151,11 +151,15 @@ static bool read_port(int out, long *ret_port)
 /* What kubectl had to say, which has ended. */
 static void pass_on(int complaints)
 {
+    g_autoptr(GString) text = g_string_new(NULL);
     char bytes[4096];
     ssize_t n;
 
     while ((n = read(complaints, bytes, sizeof bytes)) > 0)
-        fwrite(bytes, 1, (size_t)n, stderr);
+        g_string_append_len(text, bytes, n);
+    g_auto(GStrv) lines = g_strsplit(g_strchomp(text->str), "\n", -1);
+    for (char **line = lines; *line; line++)
+        say("%s", *line);
 }
 
 static bool open_port(struct forward *forward, const char *ns, const char *name, GError **error)

@@ -4,6 +4,7 @@
  * without one.
  */
 #include "audit/audit.h"
+#include "base/printable.h"
 #include "cmd/audit_answer.h"
 #include "cmd/local.h"
 #include "options/print.h"
@@ -139,19 +140,18 @@ static bool write_tables(struct json_arena *arena, const struct summary *summary
         g_string_append_c(text, '\n');
     }
     if (summary->omitted > 0)
-        g_string_append_printf(text, "%" G_GINT64_FORMAT " more are not shown.\n",
-                               summary->omitted);
+        printable_append(text, "%" G_GINT64_FORMAT " more are not shown.\n", summary->omitted);
     if (summary->unchecked > 0)
-        g_string_append_printf(text,
-                               "%" G_GINT64_FORMAT " more pods seemed to differ, too many to be "
-                               "asked about.\n",
-                               summary->unchecked);
-    g_string_append_printf(text,
-                           "%" G_GINT64_FORMAT " differences; %" G_GINT64_FORMAT
-                           " pods on %" G_GINT64_FORMAT " nodes %s.\n",
-                           summary->differences, summary->pods, summary->nodes,
-                           summary->compared ? "compared with the cluster"
-                                             : "looked at, without a ledger to compare them with");
+        printable_append(text,
+                         "%" G_GINT64_FORMAT " more pods seemed to differ, too many to be "
+                         "asked about.\n",
+                         summary->unchecked);
+    printable_append(text,
+                     "%" G_GINT64_FORMAT " differences; %" G_GINT64_FORMAT
+                     " pods on %" G_GINT64_FORMAT " nodes %s.\n",
+                     summary->differences, summary->pods, summary->nodes,
+                     summary->compared ? "compared with the cluster"
+                                       : "looked at, without a ledger to compare them with");
     return true;
 }
 

@@ -99,8 +99,7 @@ static void tell(const struct certs *certs, const char *name, const char *certif
 
     if (!*certs->config->certs_folder)
         return;
-    fprintf(stderr, "%-20s %s%s%s\n", name, made ? "made" : "kept", end ? ", good until " : "",
-            end ? end : "");
+    say("%-20s %s%s%s", name, made ? "made" : "kept", end ? ", good until " : "", end ? end : "");
 }
 
 /* --- making and keeping ----------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "replay": a record, decided once more. */
 #include "core/fail.h"
+#include "base/printable.h"
 #include "policy/policy_choice.h"
 #include "options/choices.h"
 #include "base/log.h"
@@ -201,6 +202,20 @@ static void write_json(const struct result *result, GString *text)
     g_string_append_c(text, '\n');
 }
 
+static void write_difference(const struct replay_difference *difference, bool supposed,
+                             GString *text)
+{
+    printable_append(text, "record %" G_GUINT64_FORMAT " (line %" G_GUINT64_FORMAT "), %s: %s\n",
+                     difference->number, difference->line, difference->what,
+                     supposed ? "would differ" : "differs");
+    printable_append(text, "  recorded  %s\n", difference->recorded);
+    printable_append(text, "  replayed  %s\n", difference->replayed);
+    if (*difference->ledger)
+        g_string_append_c(text, '\n');
+    g_string_append(text, difference->ledger); /* lines */
+    g_string_append_c(text, '\n');
+}
+
 static void write_text(const struct result *result, GString *text)
 {
     const struct replay_summary *summary = result->summary;
@@ -208,48 +223,40 @@ static void write_text(const struct result *result, GString *text)
     const char *version = version_text, *commit = version_commit;
     const uint64_t unchecked = summary->unchecked + summary->orphans;
     if (difference->what)
-        g_string_append_printf(text,
-                               "record %" G_GUINT64_FORMAT " (line %" G_GUINT64_FORMAT
-                               "), %s: %s\n  recorded  %s\n  replayed  %s\n%s%s\n",
-                               difference->number, difference->line, difference->what,
-                               result->policy ? "would differ" : "differs", difference->recorded,
-                               difference->replayed, *difference->ledger ? "\n" : "",
-                               difference->ledger);
-    g_string_append_printf(text,
-                           "records %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
-                           ": %" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT
-                           " calls, %" G_GUINT64_FORMAT " looks of binds\n",
-                           summary->first, summary->last, summary->events, summary->calls,
-                           summary->looks);
-    g_string_append_printf(text,
-                           "%" G_GUINT64_FORMAT " decisions compared: %" G_GUINT64_FORMAT
-                           " equal, %" G_GUINT64_FORMAT " %s\n",
-                           summary->compared, count_equal(summary),
-                           summary->compared - count_equal(summary),
-                           result->policy ? "would differ" : "different");
+        write_difference(difference, result->policy != NULL, text);
+    printable_append(text,
+                     "records %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT ": %" G_GUINT64_FORMAT
+                     " events, %" G_GUINT64_FORMAT " calls, %" G_GUINT64_FORMAT " looks of binds\n",
+                     summary->first, summary->last, summary->events, summary->calls,
+                     summary->looks);
+    printable_append(text,
+                     "%" G_GUINT64_FORMAT " decisions compared: %" G_GUINT64_FORMAT
+                     " equal, %" G_GUINT64_FORMAT " %s\n",
+                     summary->compared, count_equal(summary),
+                     summary->compared - count_equal(summary),
+                     result->policy ? "would differ" : "different");
     if (summary->ledgers > 0)
-        g_string_append_printf(text,
-                               "the ledger compared %" G_GUINT64_FORMAT " times: %" G_GUINT64_FORMAT
-                               " %s\n",
-                               summary->ledgers, summary->ledgers_different,
-                               result->policy ? "would differ" : "different");
+        printable_append(
+            text, "the ledger compared %" G_GUINT64_FORMAT " times: %" G_GUINT64_FORMAT " %s\n",
+            summary->ledgers, summary->ledgers_different,
+            result->policy ? "would differ" : "different");
     if (result->policy)
-        g_string_append_printf(text, "under policy %s\n", result->policy);
+        printable_append(text, "under policy %s\n", result->policy);
     if (unchecked > 0)
-        g_string_append_printf(text,
-                               "%" G_GUINT64_FORMAT " more could not be compared: the record does "
-                               "not hold all that they saw\n",
-                               unchecked);
+        printable_append(text,
+                         "%" G_GUINT64_FORMAT " more could not be compared: the record does "
+                         "not hold all that they saw\n",
+                         unchecked);
     if (summary->lost > 0)
-        g_string_append_printf(text, "%" G_GUINT64_FORMAT " records were lost\n", summary->lost);
+        printable_append(text, "%" G_GUINT64_FORMAT " records were lost\n", summary->lost);
     if (result->cut)
         g_string_append(text, "the file ends in the middle of a line\n");
     else if (!summary->ended && result->config->until == 0)
         g_string_append(text, "the file has no last line: it was recorded by a process that goes "
                               "on, was killed, or went on in another file\n");
     if (strcmp(summary->version, version) != 0 || strcmp(summary->commit, commit) != 0)
-        g_string_append_printf(text, "recorded by %s (%s), replayed by %s (%s)\n",
-                               summary->version, summary->commit, version, commit);
+        printable_append(text, "recorded by %s (%s), replayed by %s (%s)\n", summary->version,
+                         summary->commit, version, commit);
 }
 
 /* The ledger where --until stopped. */

@@ -4,6 +4,7 @@
  * and what they came to.
  */
 #include "core/fail.h"
+#include "base/printable.h"
 #include "policy/policy_choice.h"
 #include "base/log.h"
 #include "options/command.h"
@@ -49,8 +50,8 @@ static char *policy_names(void)
     g_autoptr(GString) names = g_string_new(NULL);
 
     for (const struct policy *policy = policies; policy->name; policy++)
-        g_string_append_printf(names, "%s%s", names->len ? ", " : "", policy->name);
-    g_string_append_printf(names, ", %s", policy_auto.name);
+        printable_append(names, "%s%s", names->len ? ", " : "", policy->name);
+    printable_append(names, ", %s", policy_auto.name);
     return g_string_free(g_steal_pointer(&names), FALSE);
 }
 

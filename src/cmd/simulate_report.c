@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/simulate_report.h"
 
+#include "base/printable.h"
 #include "options/table.h"
 
 #include <math.h>
@@ -235,15 +236,15 @@ void simulate_report_table(const struct simulate_report *report, GString *text)
     }
     table_write(table, text);
     table_free(table);
-    g_string_append_printf(
-        text,
-        "\n%.0f GPUs on %u nodes, %.0f pods came%s, %zu seed%s. Allocated: "
-        "percent of the GPUs%s.\n",
-        report->results[0].gpus, report->results[0].nodes,
-        figure_of(report, 0, READ_ARRIVALS, 0).mean, report->n_seeds > 1 ? " on average" : "",
-        report->n_seeds, report->n_seeds > 1 ? "s" : "",
-        report->lifetimes > 0 ? ", mean over the time after the first lifetime"
-                              : ", when the pods that came had asked for so much");
+    printable_append(text,
+                     "\n%.0f GPUs on %u nodes, %.0f pods came%s, %zu seed%s. Allocated: "
+                     "percent of the GPUs%s.\n",
+                     report->results[0].gpus, report->results[0].nodes,
+                     figure_of(report, 0, READ_ARRIVALS, 0).mean,
+                     report->n_seeds > 1 ? " on average" : "", report->n_seeds,
+                     report->n_seeds > 1 ? "s" : "",
+                     report->lifetimes > 0 ? ", mean over the time after the first lifetime"
+                                           : ", when the pods that came had asked for so much");
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/class_told.h"
 
+#include "base/printable.h"
 #include "dialect/classes/classes.h"
 
 static const char *word_of(const struct pod_view *pod)
@@ -78,13 +79,13 @@ void class_told_write(GString *text, const struct class_told *told)
 {
     if (!told)
         return;
-    g_string_append_printf(text, "\nCLASS       %s", told->name ? told->name : "none");
+    printable_append(text, "\nCLASS       %s", told->name ? told->name : "none");
     if (told->from)
-        g_string_append_printf(text, ", by %s", told->from);
+        printable_append(text, ", by %s", told->from);
     if (told->idle_s > 0)
-        g_string_append_printf(text, "; idle for %" G_GINT64_FORMAT " min by usage source",
-                               told->idle_s / 60);
+        printable_append(text, "; idle for %" G_GINT64_FORMAT " min by usage source",
+                         told->idle_s / 60);
     if (told->note)
-        g_string_append_printf(text, "\n            %s", told->note);
+        printable_append(text, "\n            %s", told->note);
     g_string_append_c(text, '\n');
 }

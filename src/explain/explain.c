@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/explain.h"
 
+#include "base/printable.h"
 #include "explain/trial.h"
 #include "explain/messages/messages.h"
 #include "wire/constraints.h"
@@ -300,7 +301,7 @@ static char *name_dialects(const struct request *request)
     GString *text = g_string_new(NULL);
 
     for (; request; request = request->alternative)
-        g_string_append_printf(text, "%s%s", text->len ? ", " : "", request->dialect->name);
+        printable_append(text, "%s%s", text->len ? ", " : "", request->dialect->name);
     return g_string_free(text, FALSE);
 }
 

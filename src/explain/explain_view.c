@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/explain.h"
 
+#include "base/printable.h"
 #include "wire/constraints.h"
 
 #include <string.h>
@@ -207,15 +208,14 @@ static void write_groups(GString *text, const struct explanation *explanation)
 {
     const int width = MAX(widest_name(explanation), (int)strlen("CLOSEST"));
 
-    g_string_append_printf(text, "\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON", width, "CLOSEST",
-                           "WHY");
+    printable_append(text, "\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON", width, "CLOSEST", "WHY");
     for (guint i = 0; i < explanation->groups->len; i++) {
         const struct explained_group *group =
             &g_array_index(explanation->groups, struct explained_group, i);
         const struct explained_node *closest = node_at(explanation, group->closest);
-        g_string_append_printf(text, "%5u  %-20s  %-*s  %s\n", group->n,
-                               group_word(group->reason, group->barrier), width, closest->name,
-                               closest->why);
+        printable_append(text, "%5u  %-20s  %-*s  %s\n", group->n,
+                         group_word(group->reason, group->barrier), width, closest->name,
+                         closest->why);
     }
 }
 
@@ -223,23 +223,23 @@ static void write_nodes(GString *text, const struct explanation *explanation)
 {
     const int width = widest_name(explanation);
 
-    g_string_append_printf(text, "\n%-*s  CARD  %-20s  %s\n", width, "NODE", "REASON", "WHY");
+    printable_append(text, "\n%-*s  CARD  %-20s  %s\n", width, "NODE", "REASON", "WHY");
     for (guint i = 0; i < n_described(explanation); i++) {
         const struct explained_node *node = node_at(explanation, i);
-        g_string_append_printf(text, "%-*s     *  %-20s  %s\n", width, node->name,
-                               group_word(node->reason, node->barrier), node->why);
+        printable_append(text, "%-*s     *  %-20s  %s\n", width, node->name,
+                         group_word(node->reason, node->barrier), node->why);
         for (guint j = 0; j < node->cards->len; j++) {
             const struct explained_card *card =
                 &g_array_index(node->cards, struct explained_card, j);
-            g_string_append_printf(text, "%-*s  %4d  %-20s  %s\n", width, node->name, card->index,
-                                   card->reason == REASON_NONE ? "has room"
-                                                               : reason_info(card->reason)->code,
-                                   card->why);
+            printable_append(text, "%-*s  %4d  %-20s  %s\n", width, node->name, card->index,
+                             card->reason == REASON_NONE ? "has room"
+                                                         : reason_info(card->reason)->code,
+                             card->why);
         }
     }
     if (explanation->nodes->len > n_described(explanation))
-        g_string_append_printf(text, "%u more nodes are counted above\n",
-                               explanation->nodes->len - n_described(explanation));
+        printable_append(text, "%u more nodes are counted above\n",
+                         explanation->nodes->len - n_described(explanation));
 }
 
 static void write_place(GString *text, const struct explanation *explanation)
@@ -247,13 +247,13 @@ static void write_place(GString *text, const struct explanation *explanation)
     const struct explained_place *place = &explanation->place;
     g_autofree char *since = place->since_ns > 0 ? format_time(place->since_ns) : NULL;
 
-    g_string_append_printf(text, "\nSTATE       %s\n", place->state);
+    printable_append(text, "\nSTATE       %s\n", place->state);
     if (since)
-        g_string_append_printf(text, "SINCE       %s\n", since);
+        printable_append(text, "SINCE       %s\n", since);
     g_string_append(text, "BESIDE      ");
     for (guint i = 0; i < place->neighbours->len; i++)
-        g_string_append_printf(text, "%s%s", i ? ", " : "", (char *)place->neighbours->pdata[i]);
-    g_string_append_printf(text, "%s\n", place->neighbours->len ? "" : "nobody");
+        printable_append(text, "%s%s", i ? ", " : "", (char *)place->neighbours->pdata[i]);
+    printable_append(text, "%s\n", place->neighbours->len ? "" : "nobody");
 }
 
 static void write_only(GString *text, const struct explanation *explanation, guint i)
@@ -261,17 +261,16 @@ static void write_only(GString *text, const struct explanation *explanation, gui
     const struct remedy *remedy = &g_array_index(explanation->remedies->single, struct remedy, i);
     const GArray *pods = remedy->pods;
 
-    g_string_append_printf(text, "'gpuledger plan %s/%s --only ", explanation->ns,
-                           explanation->name);
+    printable_append(text, "'gpuledger plan %s/%s --only ", explanation->ns, explanation->name);
     for (guint k = 0; k < pods->len; k++) {
         const struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, k);
-        g_string_append_printf(text, "%s%s/%s", k ? "," : "", pod->ns, pod->name);
+        printable_append(text, "%s%s/%s", k ? "," : "", pod->ns, pod->name);
     }
-    g_string_append_printf(text,
-                           remedy->kind == REMEDY_END
-                               ? " --end' shows how those of %u end; with --apply it ends them.\n"
-                               : "' keeps to the pods of %u.\n",
-                           i + 1);
+    printable_append(text,
+                     remedy->kind == REMEDY_END
+                         ? " --end' shows how those of %u end; with --apply it ends them.\n"
+                         : "' keeps to the pods of %u.\n",
+                     i + 1);
 }
 
 /* A remedy that moves or ends pods says what it comes to; the plan says in which order, and can do it. */
@@ -287,11 +286,10 @@ static void write_plan_hint(GString *text, const struct explanation *explanation
         if (told++ == 0 && remedy->kind == REMEDY_END)
             g_string_append_c(text, '\n');
         else if (told == 1)
-            g_string_append_printf(
-                text,
-                "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "
-                "step; with --apply it makes them.\n",
-                explanation->ns, explanation->name);
+            printable_append(text,
+                             "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "
+                             "step; with --apply it makes them.\n",
+                             explanation->ns, explanation->name);
         write_only(text, explanation, i);
     }
 }
@@ -301,11 +299,11 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
     g_autofree char *summary = summarize(explanation);
     g_autofree char *overlooked = overlooked_tell(explanation->overlooked);
 
-    g_string_append_printf(text, "%s\n", summary);
+    printable_append(text, "%s\n", summary);
     if (explanation->held_back)
-        g_string_append_printf(text, "Held back: %s\n", explanation->held_back);
+        printable_append(text, "Held back: %s\n", explanation->held_back);
     if (overlooked)
-        g_string_append_printf(text, "Not looked at: %s\n", overlooked);
+        printable_append(text, "Not looked at: %s\n", overlooked);
     if (explanation->verdict == VERDICT_PLACED)
         write_place(text, explanation);
     class_told_write(text, explanation->work_class);

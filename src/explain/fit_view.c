@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/fit.h"
 
+#include "base/printable.h"
 #include "wire/constraints.h"
 
 #include <string.h>
@@ -10,17 +11,15 @@ static void write_group(GString *text, const struct fit_group *group)
     const enum reason reason = fit_group_reason(group);
 
     if (group->needs == 0)
-        g_string_append_printf(
-            text, "; their group %s does not come: nothing says how many it needs", group->name);
+        printable_append(text, "; their group %s does not come: nothing says how many it needs",
+                         group->name);
     else if (reason == REASON_NONE)
-        g_string_append_printf(text, "; their group %s comes: it needs %u", group->name,
-                               group->needs);
+        printable_append(text, "; their group %s comes: it needs %u", group->name, group->needs);
     else
-        g_string_append_printf(text,
-                               "; their group %s does not come, so none is placed: it needs %u",
-                               group->name, group->needs);
+        printable_append(text, "; their group %s does not come, so none is placed: it needs %u",
+                         group->name, group->needs);
     if (group->there > 0)
-        g_string_append_printf(text, ", %u there already", group->there);
+        printable_append(text, ", %u there already", group->there);
 }
 
 /* Sentences for people. Free with g_free. */
@@ -30,33 +29,32 @@ static char *summarize(const struct fit *fit)
     const int64_t moved = (int64_t)fit->moves->len - fit->stranded;
 
     if (fit->moves->len > 0)
-        g_string_append_printf(text,
-                               "%u drained pod%s with a GPU: %" G_GINT64_FORMAT
-                               " fit%s elsewhere, %" G_GINT64_FORMAT " nowhere%s",
-                               fit->moves->len, fit->moves->len == 1 ? "" : "s", moved,
-                               moved == 1 ? "s" : "", fit->stranded, fit->name ? "; then " : "");
+        printable_append(text,
+                         "%u drained pod%s with a GPU: %" G_GINT64_FORMAT
+                         " fit%s elsewhere, %" G_GINT64_FORMAT " nowhere%s",
+                         fit->moves->len, fit->moves->len == 1 ? "" : "s", moved,
+                         moved == 1 ? "s" : "", fit->stranded, fit->name ? "; then " : "");
     else if (fit->drains)
-        g_string_append_printf(text, "no pod of the drained nodes holds a GPU%s",
-                               fit->name ? "; then " : "");
+        printable_append(text, "no pod of the drained nodes holds a GPU%s",
+                         fit->name ? "; then " : "");
     if (fit->no_gpu)
-        g_string_append_printf(text, "%s/%s asks for no GPU: gpuledger keeps it from no node",
-                               fit->ns, fit->name);
+        printable_append(text, "%s/%s asks for no GPU: gpuledger keeps it from no node", fit->ns,
+                         fit->name);
     else if (fit->name && fit->wanted > 0)
-        g_string_append_printf(text, "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
-                                     " pods like %s/%s (%s) fit",
-                               fit->fitting, fit->wanted, fit->ns, fit->name, fit->asks);
+        printable_append(text,
+                         "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " pods like %s/%s (%s) fit",
+                         fit->fitting, fit->wanted, fit->ns, fit->name, fit->asks);
     else if (fit->name)
-        g_string_append_printf(text, "%" G_GINT64_FORMAT "%s pods like %s/%s (%s) fit",
-                               fit->fitting, fit->capped ? " or more" : "", fit->ns, fit->name,
-                               fit->asks);
+        printable_append(text, "%" G_GINT64_FORMAT "%s pods like %s/%s (%s) fit", fit->fitting,
+                         fit->capped ? " or more" : "", fit->ns, fit->name, fit->asks);
     if (fit->group)
         write_group(text, fit->group);
     if (fit->capped && fit->wanted > 0)
-        g_string_append_printf(text, "; no more than %d are tried",
-                               fit->group ? GANG_MEMBERS_MAX : FIT_REPLICAS_MAX);
+        printable_append(text, "; no more than %d are tried",
+                         fit->group ? GANG_MEMBERS_MAX : FIT_REPLICAS_MAX);
     if (fit->made > 0)
-        g_string_append_printf(text, ", with %" G_GINT64_FORMAT " new node%s", fit->made,
-                               fit->made == 1 ? "" : "s");
+        printable_append(text, ", with %" G_GINT64_FORMAT " new node%s", fit->made,
+                         fit->made == 1 ? "" : "s");
     return g_strdup(text->str);
 }
 
@@ -139,23 +137,22 @@ static void write_moves(GString *text, const struct fit *fit)
         title_width = MAX(title_width, strlen(move->ns) + 1 + strlen(move->name));
         from_width = MAX(from_width, strlen(move->from));
     }
-    g_string_append_printf(text, "\n%-*s  %-*s  %s\n", (int)title_width, "DRAINED",
-                           (int)from_width, "FROM", "TO");
+    printable_append(text, "\n%-*s  %-*s  %s\n", (int)title_width, "DRAINED", (int)from_width,
+                     "FROM", "TO");
     for (guint i = 0; i < fit->moves->len; i++) {
         const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
         g_autofree char *title = g_strdup_printf("%s/%s", move->ns, move->name);
-        g_string_append_printf(text, "%-*s  %-*s  %s%s\n", (int)title_width, title,
-                               (int)from_width, move->from,
-                               move->to ? move->to : "nowhere; ", move->to ? "" : move->why);
+        printable_append(text, "%-*s  %-*s  %s%s\n", (int)title_width, title, (int)from_width,
+                         move->from, move->to ? move->to : "nowhere; ", move->to ? "" : move->why);
     }
 }
 
 static void write_places(GString *text, const struct fit *fit)
 {
-    g_string_append_printf(text, "\n%5s  %s\n", "PODS", "NODE");
+    printable_append(text, "\n%5s  %s\n", "PODS", "NODE");
     for (guint i = 0; i < fit->places->len; i++) {
         const struct fit_place *place = &g_array_index(fit->places, struct fit_place, i);
-        g_string_append_printf(text, "%5" G_GINT64_FORMAT "  %s\n", place->pods, place->node);
+        printable_append(text, "%5" G_GINT64_FORMAT "  %s\n", place->pods, place->node);
     }
 }
 
@@ -169,17 +166,18 @@ static void write_rest(GString *text, const struct explanation *rest)
         width = MAX(width, strlen(g_array_index(rest->nodes, struct explained_node, group->closest)
                                       .name));
     }
-    g_string_append_printf(text, "\nWHY NOT ONE MORE\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON",
-                           (int)width, "CLOSEST", "WHY");
+    g_string_append(text, "\nWHY NOT ONE MORE\n");
+    printable_append(text, "%5s  %-20s  %-*s  %s\n", "NODES", "REASON", (int)width, "CLOSEST",
+                     "WHY");
     for (guint i = 0; i < rest->groups->len; i++) {
         const struct explained_group *group =
             &g_array_index(rest->groups, struct explained_group, i);
         const struct explained_node *closest =
             &g_array_index(rest->nodes, struct explained_node, group->closest);
-        g_string_append_printf(text, "%5u  %-20s  %-*s  %s\n", group->n,
-                               group->reason == REASON_NONE ? barrier_code(group->barrier)
-                                                            : reason_info(group->reason)->code,
-                               (int)width, closest->name, closest->why);
+        printable_append(text, "%5u  %-20s  %-*s  %s\n", group->n,
+                         group->reason == REASON_NONE ? barrier_code(group->barrier)
+                                                      : reason_info(group->reason)->code,
+                         (int)width, closest->name, closest->why);
     }
 }
 
@@ -189,11 +187,11 @@ void fit_write(GString *text, const struct fit *fit)
     g_autofree char *overlooked = overlooked_tell(fit->overlooked);
     g_autofree char *why = fit->group && fit->group->needs == 0 ? fit_group_tell(fit->group) : NULL;
 
-    g_string_append_printf(text, "%s\n", summary);
+    printable_append(text, "%s\n", summary);
     if (overlooked)
-        g_string_append_printf(text, "Not looked at: %s\n", overlooked);
+        printable_append(text, "Not looked at: %s\n", overlooked);
     if (why)
-        g_string_append_printf(text, "%s\n", why);
+        printable_append(text, "%s\n", why);
     if (fit->moves->len > 0)
         write_moves(text, fit);
     if (fit->places->len > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/group_place.h"
 
+#include "base/printable.h"
 #include "core/constraints.h"
 #include "verbs/gang/gang_places.h"
 #include "wire/pod_group.h"
@@ -126,22 +127,20 @@ void group_place_write(GString *text, const struct group_place *group)
 {
     if (!group)
         return;
-    g_string_append_printf(text, "\nGROUP       %s/%s", group->ns, group->name);
+    printable_append(text, "\nGROUP       %s/%s", group->ns, group->name);
     if (group->needs > 0)
-        g_string_append_printf(text, " needs %u pods together", group->needs);
-    g_string_append_printf(text, ": %u known, %u fit, %u with a place, %u bound%s\n", group->known,
-                           group->fit, group->held, group->bound,
-                           group->half ? "; it is half" : "");
+        printable_append(text, " needs %u pods together", group->needs);
+    printable_append(text, ": %u known, %u fit, %u with a place, %u bound%s\n", group->known,
+                     group->fit, group->held, group->bound, group->half ? "; it is half" : "");
     if (group->text)
-        g_string_append_printf(text, "            %s\n", group->text);
+        printable_append(text, "            %s\n", group->text);
     if (group->says_least > 0)
-        g_string_append_printf(
-            text,
-            "            Its pods say different numbers, from %u to %u: the largest "
-            "counts\n",
-            group->says_least, group->needs);
+        printable_append(text,
+                         "            Its pods say different numbers, from %u to %u: the largest "
+                         "counts\n",
+                         group->says_least, group->needs);
     if (group->room_nodes > 0)
-        g_string_append_printf(
+        printable_append(
             text, "            %u nodes are kept for it, for %" G_GINT64_FORMAT " s at most\n",
             group->room_nodes, group->room_for_s);
     g_string_append(text,

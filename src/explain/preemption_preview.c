@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/preemption_preview.h"
 
+#include "base/printable.h"
 #include "queue/quota_relief.h"
 #include "store/shortfall.h"
 #include "policy/victims/victims.h"
@@ -380,22 +381,22 @@ void preview_write(GString *text, const struct preview *preview)
     if (!preview)
         return;
     if (preview->why) {
-        g_string_append_printf(text, "\nPreemption ends nobody: %s.\n", preview->why);
+        printable_append(text, "\nPreemption ends nobody: %s.\n", preview->why);
         return;
     }
-    g_string_append_printf(text, "\nPreemption would end, on %s: ", preview->node);
+    printable_append(text, "\nPreemption would end, on %s: ", preview->node);
     for (guint i = 0; i < preview->pods->len; i++) {
         const struct evicted_pod *pod = &g_array_index(preview->pods, struct evicted_pod, i);
-        g_string_append_printf(text, "%s%s/%s (priority %" G_GINT64_FORMAT, i ? ", " : "", pod->ns,
-                               pod->name, pod->priority);
+        printable_append(text, "%s%s/%s (priority %" G_GINT64_FORMAT, i ? ", " : "", pod->ns,
+                         pod->name, pod->priority);
         if (pod->idle_s > 0)
-            g_string_append_printf(text, ", idle for %" G_GINT64_FORMAT " min by usage source",
-                                   pod->idle_s / 60);
+            printable_append(text, ", idle for %" G_GINT64_FORMAT " min by usage source",
+                             pod->idle_s / 60);
         g_string_append_c(text, ')');
     }
     if (preview->violations > 0)
-        g_string_append_printf(text, "; %" G_GINT64_FORMAT " against a PodDisruptionBudget",
-                               preview->violations);
+        printable_append(text, "; %" G_GINT64_FORMAT " against a PodDisruptionBudget",
+                         preview->violations);
     g_string_append(text, ".\n");
 }
 
@@ -507,25 +508,25 @@ void reclaim_preview_write(GString *text, const struct reclaim_preview *preview)
         return;
     const GArray *ends = preview->plan->ends;
     if (preview->plan->answer != RECLAIM_FOUND) {
-        g_string_append_printf(text, "\nNobody gives back lent quota for it: %s.\n",
-                               reclaim_text(preview->plan->answer));
+        printable_append(text, "\nNobody gives back lent quota for it: %s.\n",
+                         reclaim_text(preview->plan->answer));
         return;
     }
     for (guint i = 0; i < ends->len; i++)
         gpus += g_array_index(ends, struct reclaim_end, i).gpus;
     g_string_append(text, "\nIts namespace is within its quota's min. ");
     if (preview->wait_ms > 0)
-        g_string_append_printf(text, "It waits %" G_GINT64_FORMAT " s, then %.10g cards",
-                               (preview->wait_ms + 999) / 1000, (double)gpus / 1000);
+        printable_append(text, "It waits %" G_GINT64_FORMAT " s, then %.10g cards",
+                         (preview->wait_ms + 999) / 1000, (double)gpus / 1000);
     else
-        g_string_append_printf(text, "%.10g cards", (double)gpus / 1000);
-    g_string_append_printf(text, " are given back%s, by the end of ",
-                           preview->n_pods > 1 ? " to its group" : "");
+        printable_append(text, "%.10g cards", (double)gpus / 1000);
+    printable_append(text, " are given back%s, by the end of ",
+                     preview->n_pods > 1 ? " to its group" : "");
     for (guint i = 0; i < ends->len && i < NAMED_MAX; i++) {
         const struct reclaim_end *end = &g_array_index(ends, struct reclaim_end, i);
-        g_string_append_printf(text, "%s%s/%s on %s", i ? ", " : "", end->ns, end->name, end->node);
+        printable_append(text, "%s%s/%s on %s", i ? ", " : "", end->ns, end->name, end->node);
     }
     if (ends->len > NAMED_MAX)
-        g_string_append_printf(text, " and %u more", ends->len - NAMED_MAX);
+        printable_append(text, " and %u more", ends->len - NAMED_MAX);
     g_string_append(text, ".\n");
 }

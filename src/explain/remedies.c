@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/remedies.h"
 
+#include "base/printable.h"
 #include "explain/remedy_search.h"
 
 static void clear_pair(gpointer data)
@@ -146,12 +147,11 @@ void remedies_write(GString *text, const struct remedies *remedies)
                                                        "that would admit it.\n");
     for (guint i = 0; i < remedies->single->len; i++) {
         const struct remedy *remedy = &g_array_index(remedies->single, struct remedy, i);
-        g_string_append_printf(text, "%5u  %s; it would go to %s\n", i + 1, remedy->text,
-                               remedy->node);
+        printable_append(text, "%5u  %s; it would go to %s\n", i + 1, remedy->text, remedy->node);
     }
     for (guint i = 0; i < remedies->pairs->len; i++) {
         const struct remedy *changes = pair_at(remedies, i)->changes;
-        g_string_append_printf(text, "%5u  %s, and %s; it would go to %s\n", i + 1,
-                               changes[0].text, changes[1].text, changes[0].node);
+        printable_append(text, "%5u  %s, and %s; it would go to %s\n", i + 1, changes[0].text,
+                         changes[1].text, changes[0].node);
     }
 }

@@ -3,6 +3,7 @@
  * the words of a dialect that some node reads (struct dialect_words). It is told only if that dialect
  * then reads the same, not more and not less. */
 #include "core/bytes.h"
+#include "base/printable.h"
 #include "explain/remedy_search.h"
 
 #define CORE_HUNDREDTH (CORE_WHOLE / 100)
@@ -299,14 +300,14 @@ static struct remedy tell(const struct wording *wording, const struct wishes *wi
         const struct wish *wish = &wishes->items[i];
         const struct amounts *amounts = &wording->amounts[i];
         const char *name = wording->containers[wish->container].name;
-        g_string_append_printf(text, "%s%s%s: ", i ? ";" : "", name ? " in container " : "",
-                               name ? name : "");
+        printable_append(text, "%s%s%s: ", i ? ";" : "", name ? " in container " : "",
+                         name ? name : "");
         for (size_t j = 0; j < amounts->n; j++) {
             const struct string_pair *pair = &amounts->items[j];
             const struct remedy_amount row = {g_strdup(name ? name : ""), pair->key,
                                               g_strdup(pair->value)};
             g_array_append_val(remedy.amounts, row);
-            g_string_append_printf(text, "%s%s: %s", j ? ", " : "", pair->key, pair->value);
+            printable_append(text, "%s%s: %s", j ? ", " : "", pair->key, pair->value);
         }
         proportion |= !wish->whole && wish->core == 0 && dialect->words.core_needed;
     }

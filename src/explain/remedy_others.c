@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other pods end, or move. */
 #include "explain/trial.h"
+#include "base/printable.h"
 #include "explain/remedy_search.h"
 #include "policy/victims/may_end.h"
 #include "wire/constraints.h"
@@ -152,10 +153,10 @@ static char *tell_moves(const GArray *pods, bool move, const char *node)
 
     for (guint i = 0; i < pods->len; i++) {
         const struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, i);
-        g_string_append_printf(text, "%s%s/%s", i ? ", " : "", pod->ns, pod->name);
+        printable_append(text, "%s%s/%s", i ? ", " : "", pod->ns, pod->name);
         if (move)
-            g_string_append_printf(text, " to %s%s", g_str_equal(pod->to, node) ? "other cards of " : "",
-                                   pod->to);
+            printable_append(text, " to %s%s", g_str_equal(pod->to, node) ? "other cards of " : "",
+                             pod->to);
     }
     return g_string_free(text, FALSE);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/remedy_step.h"
 
+#include "base/printable.h"
 #include "explain/messages/messages.h"
 #include "core/node.h"
 #include "dialect/discovery.h"
@@ -80,7 +81,7 @@ static bool make_tolerate(struct step *step, struct search *search, struct node 
     more->tolerations = step->items = tolerations;
     while ((taint = constraints_taint(more, node))) {
         g_autofree char *text = taint_tell(taint);
-        g_string_append_printf(taints, "%s%s", taints->len ? ", " : "", text);
+        printable_append(taints, "%s%s", taints->len ? ", " : "", text);
         tolerations[more->n_tolerations++] = (struct toleration){
             .key = taint->key, .value = taint->value, .effect = taint->effect};
     }
@@ -110,7 +111,7 @@ static bool make_selector(struct step *step, struct search *search, struct node 
         if (g_strcmp0(value, pair->value) == 0)
             pairs[n++] = *pair;
         else
-            g_string_append_printf(gone, "%s%s=%s", gone->len ? ", " : "", pair->key, pair->value);
+            printable_append(gone, "%s%s=%s", gone->len ? ", " : "", pair->key, pair->value);
     }
     if (gone->len == 0)
         return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/views.h"
 
+#include "base/printable.h"
 #include "base/metrics.h"
 #include "store/node_copy.h"
 #include "store/node_walk.h"
@@ -277,8 +278,8 @@ static void append_pods(GString *text, const struct node_copy *node, const struc
                 continue;
             g_autofree char *size = pool ? g_strdup_printf("%d", share->devices)
                                          : format_units(node, share->memory);
-            g_string_append_printf(text, "%s%s/%s(%s%s)", first ? "" : " ", pod->ns, pod->name,
-                                   size, pod->waiting ? ", waiting" : "");
+            printable_append(text, "%s%s/%s(%s%s)", first ? "" : " ", pod->ns, pod->name, size,
+                             pod->waiting ? ", waiting" : "");
             first = false;
         }
     }
@@ -293,9 +294,12 @@ static void append_card_row(GString *text, const struct node_copy *node, const s
     g_autofree char *total = format_units(node, card->memory);
     g_autofree char *usage = g_strdup_printf("%s/%s", used, total);
 
-    g_string_append_printf(text, "%-*s  %4d  ", name_width, node->name, card->index);
+    printable_append(text, "%-*s  %4d  ", name_width, node->name, card->index);
     append_bar(text, card->memory_used, card->memory);
-    g_string_append_printf(text, "  %-17s  %-9s  ", usage, !card->healthy ? "UNHEALTHY" : card->closure ? "CLOSED" : "healthy");
+    printable_append(text, "  %-17s  %-9s  ", usage,
+                     !card->healthy  ? "UNHEALTHY"
+                     : card->closure ? "CLOSED"
+                                     : "healthy");
     append_pods(text, node, card, NULL);
     g_string_append_c(text, '\n');
 }
@@ -305,10 +309,10 @@ static void append_pool_row(GString *text, const struct node_copy *node, const s
 {
     g_autofree char *usage = g_strdup_printf("%" G_GINT64_FORMAT "/%d", pool->used, pool->capacity);
 
-    g_string_append_printf(text, "%-*s     *  ", name_width, node->name);
+    printable_append(text, "%-*s     *  ", name_width, node->name);
     append_bar(text, pool->used, pool->capacity);
-    g_string_append_printf(text, "  %-17s  %-9s  %s: ", usage, pool->shared ? "shared" : "-",
-                           pool->resource);
+    printable_append(text, "  %-17s  %-9s  %s: ", usage, pool->shared ? "shared" : "-",
+                     pool->resource);
     append_pods(text, node, NULL, pool);
     g_string_append_c(text, '\n');
 }
@@ -321,8 +325,8 @@ static void append_rows(GString *text, const struct node_copy *node, int name_wi
         append_pool_row(text, node, &node->pools[j], name_width);
     if (node->unplaced_memory > 0) {
         g_autofree char *size = format_units(node, node->unplaced_memory);
-        g_string_append_printf(text, "%-*s     ?  on no known card, counted on each: %s: ",
-                               name_width, node->name, size);
+        printable_append(text, "%-*s     ?  on no known card, counted on each: %s: ", name_width,
+                         node->name, size);
         append_pods(text, node, NULL, NULL);
         g_string_append_c(text, '\n');
     }

@@ -59,6 +59,8 @@ enum exit_code help_run(const struct config *config, const struct config_inputs 
 
 /* One line on standard error: "gpuledger: " and the printf arguments. */
 void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* The same without the program's name: what it does just now. */
+void say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /* NULL if there is none of that name. */
 const struct command *command_find(const struct command *commands, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/jsonpath.h"
 
+#include "base/printable.h"
 #include "core/fail.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static void skip_space(struct reader *reader)
 static void append_value(GString *text, const cJSON *value)
 {
     if (cJSON_IsString(value)) {
-        g_string_append(text, value->valuestring);
+        printable_append(text, "%s", value->valuestring);
         return;
     }
     char *json = cJSON_PrintUnformatted(value);

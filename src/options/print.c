@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/print.h"
 
+#include "base/printable.h"
 #include "json/json.h"
 #include "options/jsonpath.h"
 #include "options/yaml_text.h"
@@ -52,7 +53,7 @@ static void append_safely(GString *text, const char *line, bool colours)
     for (const char *at = line; *at;) {
         const size_t n = colours ? rendition(at) : 0;
         const char *next = n > 0 ? at + n : g_utf8_next_char(at);
-        if (n == 0 && *at != '\t' && g_unichar_iscntrl(g_utf8_get_char(at)))
+        if (n == 0 && *at != '\t' && printable_steers(g_utf8_get_char(at)))
             g_string_append_c(text, '?');
         else
             g_string_append_len(text, at, next - at);
@@ -81,6 +82,19 @@ static void write_for_people(const GString *body, bool colours, GString *text)
     }
 }
 
+/* JSON, and YAML of ours, keep their values; of everything else the reader is a person. */
+static char *make_printable(const struct config *config, const GString *text)
+{
+    const bool plain = config->output == OUTPUT_JSONPATH || config->output == OUTPUT_NAME;
+    GString *shown;
+
+    if (config->output == OUTPUT_JSON || config->output == OUTPUT_YAML)
+        return printable_json(text->str);
+    shown = g_string_new(NULL);
+    write_for_people(text, !plain && print_has_colours(config), shown);
+    return g_string_free(shown, FALSE);
+}
+
 enum exit_code print_answer(const struct config *config, const GString *body,
                             const GError *failure)
 {
@@ -95,16 +109,13 @@ enum exit_code print_answer(const struct config *config, const GString *body,
         text = made;
         write_template(config, body, made, &unclear);
     }
-    if (!failure && !print_is_document(config) && config->output != OUTPUT_NAME) {
-        text = made;
-        write_for_people(body, print_has_colours(config), made);
-    }
     if (failure || unclear) {
         complain("%s", (failure ? failure : unclear)->message);
         return EXIT_FAILED;
     }
-    fputs(text->str, stdout);
-    if (text->len && text->str[text->len - 1] != '\n')
+    g_autofree char *shown = make_printable(config, text);
+    fputs(shown, stdout);
+    if (*shown && !g_str_has_suffix(shown, "\n"))
         putchar('\n');
     return EXIT_OK;
 }

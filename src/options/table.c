@@ -2,6 +2,7 @@
 #include "options/table.h"
 
 #include "core/fail.h"
+#include "base/printable.h"
 
 #include <string.h>
 
@@ -63,17 +64,6 @@ void table_free(struct table *table)
     g_free(table);
 }
 
-/* Words of tenants may stand in it, which must not steer somebody's terminal. */
-static char *as_one_line(const char *text)
-{
-    char *line = g_utf8_make_valid(text, -1);
-
-    for (char *at = line; *at; at = g_utf8_next_char(at))
-        if (g_unichar_iscntrl(g_utf8_get_char(at)))
-            memset(at, '?', (size_t)(g_utf8_next_char(at) - at));
-    return line;
-}
-
 void table_cell(struct table *table, const char *format, ...)
 {
     va_list arguments;
@@ -81,7 +71,7 @@ void table_cell(struct table *table, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    add_cell(table, as_one_line(text), TONE_PLAIN);
+    add_cell(table, printable_line(text), TONE_PLAIN);
 }
 
 void table_tone(struct table *table, enum tone tone)

@@ -96,7 +96,7 @@ static const struct value_case {
     {"two\nlines", "\"two\\nlines\"", "\"two\\nlines\""},
     {"tab\there", "\"tab\\there\"", "\"tab\\there\""},
     {"\x1b[31mred", "\"\\u001b[31mred\"", "\"\\u001b[31mred\""},
-    {"\xc2\x9b", "\"\\u009b\"", "\"\xc2\x9b\""},
+    {"\xc2\x9b", "\"\\u009b\"", "\"\\u009b\""},
     {"ünï", "ünï", "\"ünï\""},
     {"bad\xff", "bad\xef\xbf\xbd", "\"bad\xef\xbf\xbd\""},
 };

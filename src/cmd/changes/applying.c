@@ -6,6 +6,7 @@
 #include "cmd/changes/places.h"
 #include "cmd/local.h"
 #include "core/fail.h"
+#include "options/command.h"
 
 #include <stdio.h>
 
@@ -35,7 +36,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(work_cleared, work_clear)
 
 static void print_progress(void *data, const char *text)
 {
-    fprintf(stderr, "%s\n", text);
+    say("%s", text);
 }
 
 /* --- what the executor asks ------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "maintain/card_service.h"
 #include "evict/drain.h"
 #include "maintain/keeping.h"
+#include "options/command.h"
 #include "options/print.h"
 #include "options/table.h"
 
@@ -194,7 +195,7 @@ static void encode_moves(const struct fit *fit, const struct drain_pod *pods, GS
 
 static void print_progress(void *data, const char *text)
 {
-    fprintf(stderr, "%s\n", text);
+    say("%s", text);
 }
 
 static bool apply(const struct config *config, const struct fit *fit, struct drain_pod *pods,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "migrate": what it takes to put gpuledger in another scheduler's place. It changes nothing. */
 #include "cmd/local.h"
+#include "base/printable.h"
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "migrate/migration.h"
@@ -133,34 +134,34 @@ static void write_obstacles(const struct migration *migration, GString *text)
     else
         g_string_append(text, "Nothing stands in the way.\n");
     if (migration->n_obstacles > migration->obstacles->len)
-        g_string_append_printf(text, "%u more are not shown.\n",
-                               migration->n_obstacles - migration->obstacles->len);
+        printable_append(text, "%u more are not shown.\n",
+                         migration->n_obstacles - migration->obstacles->len);
     table_free(table);
 }
 
 static void write_steps(const char *title, const GPtrArray *steps, GString *text)
 {
-    g_string_append_printf(text, "\n%s\n", title);
+    printable_append(text, "\n%s\n", title);
     for (guint i = 0; i < steps->len; i++) {
         const struct migration_step *step = steps->pdata[i];
-        g_string_append_printf(text, "%2u. %s\n", i + 1, step->what);
+        printable_append(text, "%2u. %s\n", i + 1, step->what);
         g_auto(GStrv) lines = g_strsplit(step->command ? step->command : "", "\n", -1);
         for (char **line = lines; *line; line++)
-            g_string_append_printf(text, "      %s\n", *line);
+            printable_append(text, "      %s\n", *line);
     }
 }
 
 static void write_text(const struct migration *migration, const struct census *census,
                        GString *text)
 {
-    g_string_append_printf(text, "From %s to gpuledger. Nothing has been changed.\n\n",
-                           migration->peer->title);
+    printable_append(text, "From %s to gpuledger. Nothing has been changed.\n\n",
+                     migration->peer->title);
     write_found(migration, census, text);
     g_string_append_c(text, '\n');
     write_obstacles(migration, text);
     g_string_append(text, "\nWHAT CHANGES\n");
     for (const char *const *change = migration->peer->changes; *change; change++)
-        g_string_append_printf(text, "  - %s\n", *change);
+        printable_append(text, "  - %s\n", *change);
     write_steps("STEPS", migration->steps, text);
     write_steps("THE WAY BACK", migration->back, text);
 }

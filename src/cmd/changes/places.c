@@ -3,6 +3,7 @@
 
 #include "maintain/autoscalers.h"
 #include "maintain/card_service.h"
+#include "options/command.h"
 
 #include "core/fail.h"
 
@@ -52,7 +53,7 @@ bool places_set(const struct config *config, const struct places_order *order, G
 
 static void print_progress(void *data, const char *text)
 {
-    fprintf(stderr, "%s\n", text);
+    say("%s", text);
 }
 
 bool places_await_nodes(const struct config *config, const char *ns, const char *name,

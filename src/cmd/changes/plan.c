@@ -5,6 +5,7 @@
  * cluster or they are to move.
  */
 #include "client/client.h"
+#include "base/printable.h"
 #include "cmd/changes/applying.h"
 #include "cmd/changes/places.h"
 #include "cmd/local.h"
@@ -130,8 +131,8 @@ static bool write_seats(struct json_arena *arena, const cJSON *seats, GString *t
         struct row row = {0};
         if (!json_decode(arena, item, row_fields, &row, error))
             return false;
-        g_string_append_printf(text, "%s%s/%s: %s, %s\n", item == seats->child ? "\n" : "", row.ns,
-                               row.name, or_none(row.node), or_none(row.cards));
+        printable_append(text, "%s%s/%s: %s, %s\n", item == seats->child ? "\n" : "", row.ns,
+                         row.name, or_none(row.node), or_none(row.cards));
     }
     return true;
 }
@@ -147,11 +148,11 @@ static bool write_overlooked(struct json_arena *arena, const cJSON *steps, GStri
             return false;
         if (!row.overlooked || !row.overlooked->child)
             continue;
-        g_string_append_printf(text, "Not looked at of %s/%s: ", row.ns, row.name);
+        printable_append(text, "Not looked at of %s/%s: ", row.ns, row.name);
         cJSON_ArrayForEach (word, row.overlooked) {
             const char *what = cJSON_GetStringValue(word);
-            g_string_append_printf(text, "%s%s", word == row.overlooked->child ? "" : ", ",
-                                   or_none(what));
+            printable_append(text, "%s%s", word == row.overlooked->child ? "" : ", ",
+                             or_none(what));
         }
         g_string_append_c(text, '\n');
     }
@@ -164,23 +165,23 @@ static void write_verdict(const struct answer *plan, GString *text)
     const bool ends =
         n > 0 && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(plan->steps->child, "ends"));
 
-    g_string_append_printf(text, "%s: ", plan->goal);
+    printable_append(text, "%s: ", plan->goal);
     if (!plan->reached)
-        g_string_append_printf(text, "%s\n", or_none(plan->why));
+        printable_append(text, "%s\n", or_none(plan->why));
     else if (n == 0)
         g_string_append(text, plan->most < 0 ? "there is, as it is\n" : "as it is\n");
     else if (ends)
-        g_string_append_printf(text, "%d pod%s%s; nobody says where a successor then goes\n", n,
-                               n == 1 ? " ends" : "s end", plan->fewest ? "" : " (fewer may do)");
+        printable_append(text, "%d pod%s%s; nobody says where a successor then goes\n", n,
+                         n == 1 ? " ends" : "s end", plan->fewest ? "" : " (fewer may do)");
     else
-        g_string_append_printf(text, "%d move%s%s\n", n, n == 1 ? "" : "s",
-                               plan->fewest ? "" : " (fewer may do)");
+        printable_append(text, "%d move%s%s\n", n, n == 1 ? "" : "s",
+                         plan->fewest ? "" : " (fewer may do)");
     if (plan->looked < plan->nodes)
-        g_string_append_printf(text,
-                               "Looked at the pods of %" G_GINT64_FORMAT
-                               " nodes of %" G_GINT64_FORMAT ", those with the most %s.\n",
-                               plan->looked, plan->nodes,
-                               plan->fragmented > 0 ? "in pieces; they may go to any" : "free");
+        printable_append(text,
+                         "Looked at the pods of %" G_GINT64_FORMAT " nodes of %" G_GINT64_FORMAT
+                         ", those with the most %s.\n",
+                         plan->looked, plan->nodes,
+                         plan->fragmented > 0 ? "in pieces; they may go to any" : "free");
 }
 
 static bool write_plan(struct json_arena *arena, const struct answer *plan, GString *text,
@@ -193,12 +194,12 @@ static bool write_plan(struct json_arena *arena, const struct answer *plan, GStr
             return false;
     }
     if (plan->reached && plan->node)
-        g_string_append_printf(text, "\nThe pod: %s%s%s\n", plan->node, plan->cards ? ", " : "",
-                               plan->cards ? plan->cards : "");
+        printable_append(text, "\nThe pod: %s%s%s\n", plan->node, plan->cards ? ", " : "",
+                         plan->cards ? plan->cards : "");
     if (plan->most >= 0)
-        g_string_append_printf(
-            text, "\nIn pieces that the expected pods cannot use: %.2f GPU, then %.2f\n",
-            (double)plan->fragmented / 1000, (double)plan->then / 1000);
+        printable_append(text,
+                         "\nIn pieces that the expected pods cannot use: %.2f GPU, then %.2f\n",
+                         (double)plan->fragmented / 1000, (double)plan->then / 1000);
     return (!plan->seats || write_seats(arena, plan->seats, text, error)) &&
            write_overlooked(arena, plan->steps, text, error) &&
            (plan->reached || !plan->stays->child || write_stays(arena, plan->stays, text, error));
@@ -254,11 +255,11 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         g_autofree char *escaped = g_uri_escape_string(aims[i][1], "/", FALSE);
         if (*escaped)
-            g_string_append_printf(path, "&%s=%s", aims[i][0], escaped);
+            printable_append(path, "&%s=%s", aims[i][0], escaped);
     }
     if (*config->only) {
         g_autofree char *escaped = g_uri_escape_string(config->only, "/,", FALSE);
-        g_string_append_printf(path, "&only=%s", escaped);
+        printable_append(path, "&only=%s", escaped);
     }
     if (config->end)
         g_string_append(path, "&end=true");

@@ -9,6 +9,7 @@
 #include "kube/api_cluster.h"
 #include "kube/clock.h"
 #include "kube/yaml_document.h"
+#include "options/command.h"
 #include "options/print.h"
 #include "options/table.h"
 #include "switch/switcher.h"
@@ -246,7 +247,7 @@ static void tell(const char *node, const struct node_look *look, char **said)
                               look->unread ? look->unread : "");
 
     if (g_strcmp0(text, *said) != 0)
-        fprintf(stderr, "%s\n", text);
+        say("%s", text);
     g_free(*said);
     *said = g_steal_pointer(&text);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/changes/switch_layouts.h"
 
+#include "base/printable.h"
 #include "cmd/local.h"
 #include "core/fail.h"
 #include "core/node_traits.h"
@@ -145,8 +146,8 @@ static char *describe(const struct mode_value *value)
         if (value->profiles[i].n == 0)
             g_string_append(text, "whole cards");
         else
-            g_string_append_printf(text, "%s%dx%s", i > 0 ? "+" : "", value->profiles[i].n,
-                                   value->profiles[i].profile);
+            printable_append(text, "%s%dx%s", i > 0 ? "+" : "", value->profiles[i].n,
+                             value->profiles[i].profile);
     }
     if (value->n_profiles == 0)
         g_string_append(text, "?");
@@ -159,14 +160,14 @@ void layouts_write_table(const struct layout_advice *advice, const char *node, G
     struct table *table = table_new(G_N_ELEMENTS(headings), headings);
     const struct layout_row *best = &g_array_index(advice->rows, struct layout_row, advice->best);
 
-    g_string_append_printf(
+    printable_append(
         text, "%s: %" G_GINT64_FORMAT " cards; expected, by %" G_GUINT64_FORMAT " pods:", node,
         advice->n_cards, advice->n_pods);
     for (guint i = 0; i < advice->expected->len; i++) {
         const struct layout_expected *expected =
             &g_array_index(advice->expected, struct layout_expected, i);
-        g_string_append_printf(text, "%s %.1f%% %s (%.0f on other nodes)", i > 0 ? "," : "",
-                               expected->part * 100, expected->resource, expected->elsewhere);
+        printable_append(text, "%s %.1f%% %s (%.0f on other nodes)", i > 0 ? "," : "",
+                         expected->part * 100, expected->resource, expected->elsewhere);
     }
     g_string_append(text, "\n");
     for (guint i = 0; i < advice->rows->len; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands "nodes" and "inspect": the ledger as tables. */
 #include "cmd/views/listing.h"
+#include "base/printable.h"
 #include "cmd/local.h"
 #include "core/bytes.h"
 #include "options/print.h"
@@ -82,9 +83,9 @@ static bool add_cards(struct json_arena *arena, const struct node_row *node, str
         struct card_row card = {0};
         if (!json_decode(arena, element, card_fields, &card, error))
             return false;
-        g_string_append_printf(sums->text, "%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s ",
-                               in_units(node, card.used), in_units(node, card.memory),
-                               card.healthy && !card.closed ? "" : "!");
+        printable_append(sums->text, "%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s ",
+                         in_units(node, card.used), in_units(node, card.memory),
+                         card.healthy && !card.closed ? "" : "!");
         if (card.healthy && !card.closed) {
             sums->left += card.left;
             sums->largest = MAX(sums->largest, card.left);
@@ -105,8 +106,8 @@ static bool add_pools(struct json_arena *arena, const struct node_row *node, GSt
         struct pool_row pool = {0};
         if (!json_decode(arena, element, pool_fields, &pool, error))
             return false;
-        g_string_append_printf(text, "%s%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT " %s",
-                               text->len ? ", " : "", pool.used, pool.capacity, pool.resource);
+        printable_append(text, "%s%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT " %s",
+                         text->len ? ", " : "", pool.used, pool.capacity, pool.resource);
     }
     return true;
 }
@@ -126,7 +127,7 @@ static void add_dialects_cell(struct table *table, const struct node_row *node)
 
     cJSON_ArrayForEach (name, node->dialects) {
         if (cJSON_IsString(name))
-            g_string_append_printf(names, "%s%s", names->len ? "," : "", name->valuestring);
+            printable_append(names, "%s%s", names->len ? "," : "", name->valuestring);
     }
     table_cell(table, "%s", names->len ? names->str : "none");
 }

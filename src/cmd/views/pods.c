@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "pods": who holds which card, a row for each pod. */
 #include "cmd/views/listing.h"
+#include "base/printable.h"
 #include "core/bytes.h"
 #include "json/json.h"
 
@@ -61,7 +62,7 @@ static void name_card(GString *cards, const char *name)
     g_auto(GStrv) named = g_strsplit(cards->str, ",", -1);
 
     if (!g_strv_contains((const char *const *)named, name))
-        g_string_append_printf(cards, "%s%s", cards->len ? "," : "", name);
+        printable_append(cards, "%s%s", cards->len ? "," : "", name);
 }
 
 static bool add_share(struct json_arena *arena, const cJSON *item, struct holding *holding,

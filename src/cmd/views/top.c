@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "top": who has most of the GPUs, and what is left. */
 #include "cmd/views/listing.h"
+#include "base/printable.h"
 #include "inspect/views.h"
 #include "json/json.h"
 
@@ -124,7 +125,7 @@ static bool write_summary(const struct config *config, const GString *body, GStr
     table_tone(table, all.waiting > 0 ? TONE_CARE : TONE_PLAIN);
     table_write(table, text);
     table_free(table);
-    g_string_append_printf(text, "%s\n\n", bar);
+    printable_append(text, "%s\n\n", bar);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/messages/message_context.h"
 
+#include "base/printable.h"
 #include "explain/explain.h"
 
 #include <string.h>
@@ -73,13 +74,13 @@ void message_append_holders(GString *text, const struct node *node, const struct
         if (!held_of(node, allocation, card, pool, &holding) || ++n > EXPLAIN_PODS_MAX)
             continue;
         g_autofree char *size = tell_holding(&holding);
-        g_string_append_printf(text, "%s%s/%s", n == 1 ? "; held by " : ", ", allocation->ns,
-                               allocation->name);
+        printable_append(text, "%s%s/%s", n == 1 ? "; held by " : ", ", allocation->ns,
+                         allocation->name);
         if (size)
-            g_string_append_printf(text, " (%s)", size);
+            printable_append(text, " (%s)", size);
     }
     if (n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
+        printable_append(text, " and %d more", n - EXPLAIN_PODS_MAX);
 }
 
 /* --- cards ---------------------------------------------------------------------------------- */
@@ -94,13 +95,13 @@ static void tell_memory(const struct message_context *context)
     g_autofree char *all = bytes_text(card->memory);
 
     if (wants > card_memory_free(node, card))
-        g_string_append_printf(context->text, "wants %s, %s free of %s", wanted, left, all);
+        printable_append(context->text, "wants %s, %s free of %s", wanted, left, all);
     else if (card->exclusive + node->unplaced_exclusive > 0)
         g_string_append(context->text, "somebody has it alone");
     else
-        g_string_append_printf(context->text, "wants it alone, it has %d holder%s",
-                               card->holders + node->unplaced_holders,
-                               card->holders + node->unplaced_holders == 1 ? "" : "s");
+        printable_append(context->text, "wants it alone, it has %d holder%s",
+                         card->holders + node->unplaced_holders,
+                         card->holders + node->unplaced_holders == 1 ? "" : "s");
     message_append_holders(context->text, node, card, NULL);
 }
 
@@ -113,8 +114,8 @@ static void tell_size(const struct message_context *context)
         card->physical > 0 && card_bytes(context->node, card, context->ask->memory) <= card->memory;
     g_autofree char *all = bytes_text(pretends ? card->physical : card->memory);
 
-    g_string_append_printf(context->text, "wants %s, the card %shas %s in all", wanted,
-                           pretends ? "really " : "", all);
+    printable_append(context->text, "wants %s, the card %shas %s in all", wanted,
+                     pretends ? "really " : "", all);
 }
 
 static void tell_oversubscribed(const struct message_context *context)
@@ -124,11 +125,10 @@ static void tell_oversubscribed(const struct message_context *context)
     g_autofree char *left = bytes_text(card_memory_room(context->node, card, false));
     g_autofree char *real = bytes_text(card->physical);
 
-    g_string_append_printf(
-        context->text,
-        "wants %s, %s free of the %s that it really has; beyond that the pod would "
-        "have to accept oversubscribed memory (gpuledger.io/oversubscribe)",
-        wanted, left, real);
+    printable_append(context->text,
+                     "wants %s, %s free of the %s that it really has; beyond that the pod would "
+                     "have to accept oversubscribed memory (gpuledger.io/oversubscribe)",
+                     wanted, left, real);
     message_append_holders(context->text, context->node, card, NULL);
 }
 
@@ -143,10 +143,10 @@ void message_tell_company(const struct message_context *context)
     const struct terms *terms = context->request->terms;
     const struct work_class *work_class = terms ? terms->work_class : NULL;
 
-    g_string_append_printf(context->text,
-                           work_class ? "its holders and pods of class '%s' are not put together"
-                                      : "its holders' class shares no card with pods of no class",
-                           work_class ? work_class->name : "");
+    printable_append(context->text,
+                     work_class ? "its holders and pods of class '%s' are not put together"
+                                : "its holders' class shares no card with pods of no class",
+                     work_class ? work_class->name : "");
 }
 
 static void tell_class(const struct message_context *context)
@@ -182,10 +182,10 @@ static void tell_core(const struct message_context *context)
     const struct card *card = context->card;
 
     if (card_core(card, context->ask->core) > card_core_free(context->node, card))
-        g_string_append_printf(context->text, "wants %g%% of the compute, %g%% free of %g%%",
-                               card_core_told(card, card_core(card, context->ask->core)) / 10.0,
-                               card_core_told(card, card_core_free(context->node, card)) / 10.0,
-                               card_core_told(card, card->core) / 10.0);
+        printable_append(context->text, "wants %g%% of the compute, %g%% free of %g%%",
+                         card_core_told(card, card_core(card, context->ask->core)) / 10.0,
+                         card_core_told(card, card_core_free(context->node, card)) / 10.0,
+                         card_core_told(card, card->core) / 10.0);
     else
         g_string_append(context->text, "none of its compute is free");
     message_append_holders(context->text, context->node, card, NULL);
@@ -193,17 +193,16 @@ static void tell_core(const struct message_context *context)
 
 static void tell_slots(const struct message_context *context)
 {
-    g_string_append_printf(context->text, "%d holders of at most %d%s",
-                           context->card->holders + context->node->unplaced_holders,
-                           context->card->slots,
-                           context->card->capped ? " by the node's gpuledger.io/slots" : "");
+    printable_append(context->text, "%d holders of at most %d%s",
+                     context->card->holders + context->node->unplaced_holders, context->card->slots,
+                     context->card->capped ? " by the node's gpuledger.io/slots" : "");
     message_append_holders(context->text, context->node, context->card, NULL);
 }
 
 static void tell_other_use(const struct message_context *context)
 {
-    g_string_append_printf(context->text, "pods share it in another way than %s",
-                           context->request->dialect->name);
+    printable_append(context->text, "pods share it in another way than %s",
+                     context->request->dialect->name);
     message_append_holders(context->text, context->node, context->card, NULL);
 }
 
@@ -215,19 +214,18 @@ static void tell_card_terms(const struct message_context *context)
     if (terms && card->memory < terms->memory_min) {
         g_autofree char *least = bytes_text(terms->memory_min);
         g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(context->text, "the pod accepts cards from %s on, it has %s", least,
-                               all);
+        printable_append(context->text, "the pod accepts cards from %s on, it has %s", least, all);
     } else if (terms && !terms_accept_model(terms, card->model)) {
-        g_string_append_printf(context->text, "the pod does not accept its model, %s",
-                               card->model ? card->model : "which is not known");
+        printable_append(context->text, "the pod does not accept its model, %s",
+                         card->model ? card->model : "which is not known");
     } else if (card->best_effort && (context->ask->core > 0 || context->ask->exclusive)) {
         g_string_append(context->text, "it promises no compute");
     } else if (card->parts > 1 && (context->ask->core > 0 || context->ask->exclusive)) {
-        g_string_append_printf(context->text, "it promises a holder 1/%d of its compute at most",
-                               card->parts);
+        printable_append(context->text, "it promises a holder 1/%d of its compute at most",
+                         card->parts);
     } else {
-        g_string_append_printf(context->text, "the pod accepts other cards only%s%s",
-                               card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
+        printable_append(context->text, "the pod accepts other cards only%s%s",
+                         card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
     }
 }
 
@@ -249,8 +247,7 @@ char *message_of_card(const struct node *node, const struct request *request,
         g_autofree char *wanted = bytes_text(card_bytes(node, card, ask->memory));
         g_autofree char *left = bytes_text(card_memory_free(node, card));
         g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(context.text, "has room: wants %s, %s free of %s", wanted, left,
-                               all);
+        printable_append(context.text, "has room: wants %s, %s free of %s", wanted, left, all);
     } else if (card_tellers[reason]) {
         card_tellers[reason](&context);
     } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/discovery.h"
 #include "explain/explain.h"
+#include "base/printable.h"
 #include "explain/messages/message_context.h"
 #include "queue/share_amounts.h"
 #include "wire/switch_mark.h"
@@ -18,8 +19,7 @@ static void tell_dialects(const struct message_context *context)
 {
     g_string_append(context->text, "shares its GPUs as ");
     for (int32_t i = 0; i < context->node->n_dialects; i++)
-        g_string_append_printf(context->text, "%s%s", i ? ", " : "",
-                               context->node->dialects[i]->name);
+        printable_append(context->text, "%s%s", i ? ", " : "", context->node->dialects[i]->name);
     tell_unread(context);
 }
 
@@ -36,8 +36,8 @@ static void tell_withheld(const struct message_context *context)
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (pool)
-        g_string_append_printf(context->text, "has %d %s, gives %d: %s", pool->reported,
-                               ask->device, pool->capacity, why[pool->withheld]);
+        printable_append(context->text, "has %d %s, gives %d: %s", pool->reported, ask->device,
+                         pool->capacity, why[pool->withheld]);
 }
 
 static void tell_switch(const struct message_context *context)
@@ -49,18 +49,17 @@ static void tell_switch(const struct message_context *context)
     if (switches_ns <= context->question->admission.now_ns)
         g_string_append(context->text, "is being made a node that shares its cards in another way");
     else if (context->node->slots_ahead > 0)
-        g_string_append_printf(
-            context->text,
-            "lets a card have %d holders at most from %s on, and has no room for "
-            "another who may be there still",
-            context->node->slots_ahead, time);
+        printable_append(context->text,
+                         "lets a card have %d holders at most from %s on, and has no room for "
+                         "another who may be there still",
+                         context->node->slots_ahead, time);
     else
-        g_string_append_printf(context->text, "shares its cards in another way from %s on", time);
+        printable_append(context->text, "shares its cards in another way from %s on", time);
     if (lasts_s > 0)
-        g_string_append_printf(context->text,
-                               ", and the pod may run for %" G_GINT64_FORMAT
-                               " s (activeDeadlineSeconds and terminationGracePeriodSeconds)",
-                               lasts_s);
+        printable_append(context->text,
+                         ", and the pod may run for %" G_GINT64_FORMAT
+                         " s (activeDeadlineSeconds and terminationGracePeriodSeconds)",
+                         lasts_s);
     else
         g_string_append(context->text,
                         ", and the pod does not say for how long it runs (activeDeadlineSeconds)");
@@ -75,10 +74,10 @@ static void tell_silence(const struct message_context *context)
         g_string_append(context->text,
                         "its GPU plugin does not report any more, as its scheduler has found");
     else
-        g_string_append_printf(context->text,
-                               "its GPU plugin has not reported for %" G_GINT64_FORMAT
-                               " min, or its clock is behind",
-                               silent_ns / (60 * G_GINT64_CONSTANT(1000000000)));
+        printable_append(context->text,
+                         "its GPU plugin has not reported for %" G_GINT64_FORMAT
+                         " min, or its clock is behind",
+                         silent_ns / (60 * G_GINT64_CONSTANT(1000000000)));
 }
 
 static void tell_count(const struct message_context *context)
@@ -87,12 +86,11 @@ static void tell_count(const struct message_context *context)
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (ask->device)
-        g_string_append_printf(context->text, "has %d %s, the pod wants %d",
-                               pool ? pool->capacity : 0, ask->device, ask->count);
+        printable_append(context->text, "has %d %s, the pod wants %d", pool ? pool->capacity : 0,
+                         ask->device, ask->count);
     else if (ask->count > context->node->n_cards)
-        g_string_append_printf(context->text, "has %d card%s, the pod wants %d",
-                               context->node->n_cards, context->node->n_cards == 1 ? "" : "s",
-                               ask->count);
+        printable_append(context->text, "has %d card%s, the pod wants %d", context->node->n_cards,
+                         context->node->n_cards == 1 ? "" : "s", ask->count);
     else
         g_string_append(context->text, "fewer of its cards are of use than the pod asks for");
 }
@@ -104,8 +102,8 @@ static void tell_devices(const struct message_context *context)
 
     if (!pool)
         return;
-    g_string_append_printf(context->text, "wants %d %s, %d free of %d", ask->count, ask->device,
-                           (int)MAX(pool->capacity - pool->used, 0), pool->capacity);
+    printable_append(context->text, "wants %d %s, %d free of %d", ask->count, ask->device,
+                     (int)MAX(pool->capacity - pool->used, 0), pool->capacity);
     message_append_holders(context->text, context->node, NULL, pool);
 }
 
@@ -120,8 +118,7 @@ static bool tell_small_devices(const struct message_context *context)
         return false;
     g_autofree char *wanted = bytes_text(terms->memory_min);
     g_autofree char *memory = bytes_text(pool->memory);
-    g_string_append_printf(context->text, "wants %s, its %s have %s", wanted, pool->resource,
-                           memory);
+    printable_append(context->text, "wants %s, its %s have %s", wanted, pool->resource, memory);
     return true;
 }
 
@@ -129,11 +126,11 @@ static void append_driver(GString *text, int32_t driver)
 {
     const int32_t minor = driver / 100 % 1000, revision = driver % 100;
 
-    g_string_append_printf(text, "%d", driver / DRIVER_VERSION(1, 0, 0));
+    printable_append(text, "%d", driver / DRIVER_VERSION(1, 0, 0));
     if (minor > 0 || revision > 0)
-        g_string_append_printf(text, ".%d", minor);
+        printable_append(text, ".%d", minor);
     if (revision > 0)
-        g_string_append_printf(text, ".%02d", revision);
+        printable_append(text, ".%02d", revision);
 }
 
 static void tell_node_terms(const struct message_context *context)
@@ -146,9 +143,9 @@ static void tell_node_terms(const struct message_context *context)
         g_string_append(context->text, "has no label " DISCOVERY_COMPUTE ", which the "
                                        "pod's gpuledger.io/gpu-compute-min needs");
     else if (terms && node->compute < terms->compute_min)
-        g_string_append_printf(context->text, "has compute capability %d.%d, the pod wants %d.%d",
-                               node->compute / 100, node->compute % 100, terms->compute_min / 100,
-                               terms->compute_min % 100);
+        printable_append(context->text, "has compute capability %d.%d, the pod wants %d.%d",
+                         node->compute / 100, node->compute % 100, terms->compute_min / 100,
+                         terms->compute_min % 100);
     else if (terms && node->driver < terms->driver_min && node->driver == 0)
         g_string_append(context->text, "has no label " DISCOVERY_DRIVER ", which "
                                        "the pod's gpuledger.io/gpu-driver-min needs");
@@ -158,22 +155,20 @@ static void tell_node_terms(const struct message_context *context)
         g_string_append(context->text, ", the pod wants ");
         append_driver(context->text, terms->driver_min);
     } else if (pool && !pool_is_known(pool, terms))
-        g_string_append_printf(context->text,
-                               pool->doubt == DOUBT_UNSAID
-                                   ? "has no labels that say what its %s are"
-                                   : "its labels contradict the number of its %s",
-                               pool->resource);
+        printable_append(context->text,
+                         pool->doubt == DOUBT_UNSAID ? "has no labels that say what its %s are"
+                                                     : "its labels contradict the number of its %s",
+                         pool->resource);
     else if (context->ask->device)
-        g_string_append_printf(context->text, "its %s are not what the pod accepts",
-                               context->ask->device);
+        printable_append(context->text, "its %s are not what the pod accepts",
+                         context->ask->device);
 }
 
 static void tell_isolation(const struct message_context *context)
 {
-    g_string_append_printf(context->text,
-                           "keeps holders of a card apart by '%s', the pod wants '%s'",
-                           isolation_name(node_isolation(context->node, context->request)),
-                           isolation_name(context->request->terms->isolation_min));
+    printable_append(context->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
+                     isolation_name(node_isolation(context->node, context->request)),
+                     isolation_name(context->request->terms->isolation_min));
 }
 
 static void tell_node_use(const struct message_context *context)
@@ -183,7 +178,7 @@ static void tell_node_use(const struct message_context *context)
                                   &context->node->cards[i]) == REASON_OTHER_USE)
             return; /* a card tells */
     }
-    g_string_append_printf(context->text, "its GPUs are in use by pods of another way of sharing");
+    printable_append(context->text, "its GPUs are in use by pods of another way of sharing");
     message_append_holders(context->text, context->node, NULL, NULL);
 }
 
@@ -193,9 +188,9 @@ static void tell_at_once(const struct message_context *context)
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (pool)
-        g_string_append_printf(context->text,
-                               "wants %d %s, of which its plugin gives a container at most %d",
-                               ask->count, ask->device, pool->at_once);
+        printable_append(context->text,
+                         "wants %d %s, of which its plugin gives a container at most %d",
+                         ask->count, ask->device, pool->at_once);
 }
 
 /* Cards tell by themselves. */
@@ -219,16 +214,15 @@ static void tell_node_class(const struct message_context *context)
 
 static void tell_class_group(const struct message_context *context)
 {
-    g_string_append_printf(
-        context->text,
-        "pods of class '%s' come in groups, and it names none: give it one, such as "
-        "by the label scheduling.x-k8s.io/pod-group",
-        context->request->terms->work_class->name);
+    printable_append(context->text,
+                     "pods of class '%s' come in groups, and it names none: give it one, such as "
+                     "by the label scheduling.x-k8s.io/pod-group",
+                     context->request->terms->work_class->name);
 }
 
 static void tell_annotations(const struct message_context *context)
 {
-    g_string_append_printf(
+    printable_append(
         context->text,
         "the pod has %" G_GINT64_FORMAT " bytes of annotations, and "
         "the API server lets it have %d: make those shorter that it came with, so that %d are "
@@ -253,11 +247,10 @@ static void tell_quota(const struct message_context *context)
         g_string_append(context->text, "the namespace may not use nodes of its pool "
                                        "(--quota-pool-label)");
     else if (!count.limited)
-        g_string_append_printf(context->text, "the namespace may have no %s", count.model);
+        printable_append(context->text, "the namespace may have no %s", count.model);
     else
-        g_string_append_printf(context->text, "wants %g %s, the namespace has %g of %g",
-                               gpus(count.wanted), count.model, gpus(count.used),
-                               gpus(count.limit));
+        printable_append(context->text, "wants %g %s, the namespace has %g of %g",
+                         gpus(count.wanted), count.model, gpus(count.used), gpus(count.limit));
 }
 
 static void tell_resource_quota(const struct message_context *context)
@@ -266,12 +259,11 @@ static void tell_resource_quota(const struct message_context *context)
 
     if (!resource_room_allows(quota_room_resources(context->question->room), context->node, NULL,
                               &count))
-        g_string_append_printf(context->text,
-                               "wants %" G_GINT64_FORMAT
-                               " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
-                               " of %" G_GINT64_FORMAT " (%s)",
-                               count.wanted, count.unit, count.quota,
-                               MAX(count.limit - count.used, 0), count.limit, count.key);
+        printable_append(context->text,
+                         "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
+                         " of %" G_GINT64_FORMAT " (%s)",
+                         count.wanted, count.unit, count.quota, MAX(count.limit - count.used, 0),
+                         count.limit, count.key);
     else
         g_string_append(context->text, reason_info(REASON_RESOURCE_QUOTA)->text);
 }
@@ -301,24 +293,23 @@ static void tell_elastic_quota(const struct message_context *context)
     g_autofree char *wants = amount_text(count.key, wanted);
     g_autofree char *used = amount_text(count.key, count.used);
     g_autofree char *min = amount_text(count.key, count.min);
-    g_string_append_printf(context->text, "wants %s of %s, ", wants, count.key);
+    printable_append(context->text, "wants %s of %s, ", wants, count.key);
     if (count.quota)
-        g_string_append_printf(context->text, "quota %s/%s", count.ns, count.quota);
+        printable_append(context->text, "quota %s/%s", count.ns, count.quota);
     else
         g_string_append(context->text, "the namespace");
-    g_string_append_printf(context->text, " has %s", used);
+    printable_append(context->text, " has %s", used);
     if (reason == REASON_QUOTA_MAX) {
         g_autofree char *max = amount_text(count.key, count.max);
-        g_string_append_printf(context->text, " of at most %s", max);
+        printable_append(context->text, " of at most %s", max);
     } else {
         g_autofree char *lendable =
             amount_text(count.key, MAX(MIN(count.lendable, count.share), 0));
-        g_string_append_printf(context->text,
-                               ", is sure of %s, and may have %s while others need theirs", min,
-                               lendable);
+        printable_append(context->text, ", is sure of %s, and may have %s while others need theirs",
+                         min, lendable);
         g_autofree char *borrowers = elastic_room_borrowers(room, count.key);
         if (borrowers)
-            g_string_append_printf(context->text, "; %s", borrowers);
+            printable_append(context->text, "; %s", borrowers);
     }
 }
 
@@ -332,11 +323,11 @@ static void append_ending(const struct message_context *context, const struct re
         const struct allocation *other =
             ledger_get(context->question->ledger, place->ending->pdata[i]);
         if (other && ++n <= EXPLAIN_PODS_MAX)
-            g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ", other->ns,
-                                   other->name);
+            printable_append(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ", other->ns,
+                             other->name);
     }
     if (n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
+        printable_append(text, " and %d more", n - EXPLAIN_PODS_MAX);
 }
 
 /* "card 0, card 2", or "1 nvidia.com/gpu". */
@@ -346,9 +337,9 @@ static void append_place(GString *text, const struct reservation *place)
         const struct share *share = &place->held->shares[i];
         g_string_append(text, i > 0 ? ", " : "");
         if (share->device)
-            g_string_append_printf(text, "%d %s", share->devices, share->device);
+            printable_append(text, "%d %s", share->devices, share->device);
         else
-            g_string_append_printf(text, "card %d", share->card);
+            printable_append(text, "card %d", share->card);
     }
 }
 
@@ -357,13 +348,12 @@ static void tell_earlier(const struct message_context *context)
     const struct arrivals_older *older = &context->question->older;
 
     if (!older->place) {
-        g_string_append_printf(context->text, "its room is left to %s, which came first",
-                               older->title);
+        printable_append(context->text, "its room is left to %s, which came first", older->title);
         return;
     }
     g_string_append(context->text, "the pod does not fit beside what is kept there: ");
     append_place(context->text, older->place);
-    g_string_append_printf(context->text, " for %s, which came first", older->title);
+    printable_append(context->text, " for %s, which came first", older->title);
     append_ending(context, older->place);
 }
 
@@ -376,26 +366,24 @@ static void tell_shared_memory(const struct message_context *context)
                                                                 : g_strdup("its equal part");
     g_autofree char *memory = bytes_text(pool ? pool->memory : 0);
 
-    g_string_append_printf(context->text,
-                           "wants %s of a GPU of %s, which kubelet may let %d pods share", wanted,
-                           memory, pool && pool->replicas > 0 ? pool->replicas : 0);
+    printable_append(context->text, "wants %s of a GPU of %s, which kubelet may let %d pods share",
+                     wanted, memory, pool && pool->replicas > 0 ? pool->replicas : 0);
     for (guint i = 0, n = 0; i < context->node->allocations->len && n < EXPLAIN_PODS_MAX; i++) {
         const struct allocation *other = context->node->allocations->pdata[i];
         if (!other->terms || other->terms->memory_wanted == 0)
             continue;
         g_autofree char *its = bytes_text(other->terms->memory_wanted);
-        g_string_append_printf(context->text, "%s%s/%s (%s)",
-                               n++ ? ", " : "; want as well: ", other->ns, other->name, its);
+        printable_append(context->text, "%s%s/%s (%s)", n++ ? ", " : "; want as well: ", other->ns,
+                         other->name, its);
     }
 }
 
 static void tell_unsealed(const struct message_context *context)
 {
-    g_string_append_printf(
-        context->text,
-        "%d pods of the namespace there have no seal and count on every GPU (at most "
-        "%d may)",
-        feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
+    printable_append(context->text,
+                     "%d pods of the namespace there have no seal and count on every GPU (at most "
+                     "%d may)",
+                     feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
 }
 
 static void tell_waiting(const struct message_context *context)
@@ -407,11 +395,10 @@ static void tell_waiting(const struct message_context *context)
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = node->allocations->pdata[i];
         if (other->waiting && ++n <= EXPLAIN_PODS_MAX)
-            g_string_append_printf(context->text, "%s%s/%s", n > 1 ? ", " : "", other->ns,
-                                   other->name);
+            printable_append(context->text, "%s%s/%s", n > 1 ? ", " : "", other->ns, other->name);
     }
     if (n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(context->text, " and %d more", n - EXPLAIN_PODS_MAX);
+        printable_append(context->text, " and %d more", n - EXPLAIN_PODS_MAX);
     g_string_append(context->text, " yet");
 }
 
@@ -428,8 +415,8 @@ static bool append_owner(const struct stray *stray, void *data)
     if (stray->dialect == request->dialect &&
         (stray->match_amount == 0 || stray->match_amount == request->match_amount) &&
         ++owners->n <= EXPLAIN_PODS_MAX)
-        g_string_append_printf(owners->context->text, "%s%s/%s", owners->n > 1 ? ", " : "",
-                               stray->ns, stray->name);
+        printable_append(owners->context->text, "%s%s/%s", owners->n > 1 ? ", " : "", stray->ns,
+                         stray->name);
     return true;
 }
 
@@ -440,7 +427,7 @@ static void tell_promises(const struct message_context *context)
     g_string_append(context->text, "its GPU plugin may give the pod what was promised to ");
     strays_each(context->question->strays, context->node->name, append_owner, &owners);
     if (owners.n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(context->text, " and %d more", owners.n - EXPLAIN_PODS_MAX);
+        printable_append(context->text, " and %d more", owners.n - EXPLAIN_PODS_MAX);
     g_string_append(context->text, ", which kubelet does not ask for any more");
 }
 
@@ -451,7 +438,7 @@ static void append_pause(const struct rejects_pause *pause, void *data)
 
     if (pause->ns && !g_str_equal(pause->ns, context->question->ns))
         return;
-    g_string_append_printf(
+    printable_append(
         context->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT " pods (%s)",
         context->text->len > 0 ? "; " : "", told, pause->total, rejection_names[pause->last]);
 }
@@ -472,7 +459,7 @@ static void tell_gang_room(const struct message_context *context)
     if (!gangs_kept_on(question->gangs, context->node->name, question->uid, question->priority,
                        &group))
         return;
-    g_string_append_printf(
+    printable_append(
         context->text,
         "is kept for the group %s/%s, which waits for room, for %" G_GINT64_FORMAT " s at most",
         group.ns, group.name, MAX(group.room_until_ms - question->turn.now_ms + 999, 0) / 1000);

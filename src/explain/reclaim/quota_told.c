@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/reclaim/quota_told.h"
 
+#include "base/printable.h"
+
 /* What its label says, against what counts of it. */
 static char *find_fault(const struct elastic_quotas *quotas, const struct pod_view *pod,
                         const char *counts, const char *label)
@@ -78,10 +80,10 @@ void quota_told_write(GString *text, const struct quota_told *told)
 {
     if (!told)
         return;
-    g_string_append_printf(text, "\nQUOTA       %s", told->name ? told->name : "none");
+    printable_append(text, "\nQUOTA       %s", told->name ? told->name : "none");
     if (told->name)
-        g_string_append_printf(text, ", by %s", told->from ? told->from : "its namespace");
+        printable_append(text, ", by %s", told->from ? told->from : "its namespace");
     if (told->note)
-        g_string_append_printf(text, "\n            %s", told->note);
+        printable_append(text, "\n            %s", told->note);
     g_string_append_c(text, '\n');
 }
