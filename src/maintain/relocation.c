@@ -410,15 +410,15 @@ static void find(struct work *work)
     for (int round = 0; round < ROUNDS_MAX; round++) {
         g_autoptr(GPtrArray) steps = NULL;
         outcome = search(work, pods, &steps);
+        work->found->fewest = work->found->fewest && round == 0;
         if (outcome != PLAN_FOUND)
             break;
         if (!work_try(work, steps))
             continue;
         keep_steps(work, steps);
-        work->found->fewest = work->found->fewest && round == 0;
         return;
     }
-    work->found->fewest = outcome == PLAN_NONE;
+    work->found->fewest = work->found->fewest && outcome == PLAN_NONE;
     if (work->query->ends && work->reason != REASON_NONE)
         find_ends(work, pods);
 }
@@ -468,8 +468,8 @@ static char *why_not(const struct work *work)
     if (work->query->empty && found->stays->len > 0)
         return g_strdup_printf("%u of its pods may not be moved", found->stays->len);
     return g_strdup_printf(found->fewest && found->n_looked == found->n_nodes
-                               ? "no order of at most %u moves does it"
-                               : "no moves were found, of at most %u; not all were tried",
+                               ? "no moves exist: no order of at most %u does it"
+                               : "no order was found, of at most %u moves; not all were tried",
                            work->query->moves_max);
 }
 

@@ -278,6 +278,8 @@ static bool place(struct store *trial, const struct plan_step *step, bool leaves
         ledger_put(ledger, step->from, left_by(step->frees));
     feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});
     const bool takes = feasibility_takes(&question, node, &placement);
+    if (takes && step->takes->n_shares == 1 && !step->takes->shares[0].device)
+        card_place_on(question.seen, step->takes->shares[0].card, &placement);
     feasibility_clear(&question);
     const bool placed = takes && trial_put(trial, &pod, step->takes->uid, node, &placement);
     ledger_drop(ledger, LEFT);

@@ -28,7 +28,7 @@ static bool place_on(const struct search *search, const struct request *request,
 }
 
 /* The best of the nodes that have room now; `from` only if there is no other. */
-static const struct node *choose(const struct search *search, const struct plan_pod *pod,
+static const struct node *choose(struct search *search, const struct plan_pod *pod,
                                  const char *from, struct placement *ret_placement)
 {
     const GPtrArray *nodes = ledger_nodes(search->ledger);
@@ -49,6 +49,11 @@ static const struct node *choose(const struct search *search, const struct plan_
         best = ledger_node(search->ledger, ranks[ranking_winner(policy, ranks, n)].name);
     else if (search_admits(search, own, pod))
         best = own;
+    if (best == own && best && search_may_pin(search, pod->request, own) &&
+        search_land(search, (size_t)(pod - search->query->pods), from, ret_placement) &&
+        !search_refills(search, ledger_node(search->ledger, from), ret_placement))
+        return ledger_node(search->ledger, from);
+    best = best == own && best ? ledger_node(search->ledger, from) : best;
     return best && place_on(search, pod->request, best, ret_placement) ? best : NULL;
 }
 

@@ -13,9 +13,11 @@
  *
  * First those plans are looked at whose pods all leave one node and go straight to where there is room:
  * that is quick, whatever the size of the cluster. Then every order and every card of fewer moves, from
- * one move upwards, until PLAN_TRIES_MAX moves have been tried; where the node side picks the card
- * itself, and where a pod takes several cards or devices, only the policy's own choice is tried on each
- * node. What is fragmented is first brought down by the move that brings most of it down, then by the next
+ * one move upwards, until PLAN_TRIES_MAX moves have been tried. Of as many moves those are taken whose
+ * successors are on the cards that the policy chooses; else a successor may be on any card that takes it, which
+ * has to be kept for it. Where the node side picks the card itself, and where a pod takes several cards or
+ * devices, only the policy's own choice is tried on each node; with several cards, so, it is never certain that
+ * there is no other way. What is fragmented is first brought down by the move that brings most of it down, then by the next
  * such move; where no single move helps, only the second search can. Of a node only the card that the policy
  * chooses is tried then, since that is where the successor will be. For a group room is first made for one of
  * its pods after the other, with the policy's cards likewise. Whether all of them fit is tried in every order of places, until PLAN_SEATS_MAX
@@ -84,7 +86,7 @@ struct plan_step {
 enum plan_outcome {
     PLAN_FOUND,   /* no steps: the goal is reached as it is */
     PLAN_NONE,    /* no moves that are allowed reach it */
-    PLAN_GAVE_UP, /* none was found in PLAN_TRIES_MAX tries */
+    PLAN_GAVE_UP, /* none was found in PLAN_TRIES_MAX tries, or not every way is tried */
 };
 
 /* What is fragmented of all nodes, as that goal has it. */

@@ -176,6 +176,59 @@ bool search_may_move(const struct search *search, size_t pod)
            within_limits(search, plan_pod, old->node->name);
 }
 
+static bool is_where(const struct allocation *one, const char *node,
+                     const struct placement *placement)
+{
+    return strcmp(one->node->name, node) == 0 && one->n_shares == placement->n_shares &&
+           one->n_shares == 1 && !one->shares[0].device && !placement->shares[0].device &&
+           one->shares[0].card == placement->shares[0].card;
+}
+
+bool search_land(struct search *search, size_t pod, const char *to, struct placement *ret_placement)
+{
+    const struct plan_pod *plan_pod = &search->query->pods[pod];
+    struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
+    g_autofree char *from = g_strdup(old->node->name);
+    struct allocation *kept = allocation_dup(old);
+
+    ledger_drop(search->ledger, plan_pod->uid);
+    const struct node *node = ledger_node(search->ledger, to);
+    const bool found = placement_find(node, plan_pod->request, search_policy(search, node), NULL,
+                                      CARD_UNKNOWN, ret_placement) == REASON_NONE;
+    ledger_put(search->ledger, from, kept);
+    return found && !is_where(ledger_get(search->ledger, plan_pod->uid), to, ret_placement);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t hash_step(const struct search *search, const struct plan_step *step)
+{
+    uint64_t hash = mix(1, (uint64_t)(step->pod - search->query->pods));
+
+    hash = mix(hash, step->to ? g_str_hash(step->to) : 0);
+    for (uint32_t i = 0; step->takes && i < step->takes->n_shares; i++) {
+        const struct share *share = &step->takes->shares[i];
+        hash = mix(hash, (uint64_t)share->card);
+        hash = mix(hash, (uint64_t)share->place.layout << 16 | (uint64_t)share->place.start << 8 |
+                             share->place.size);
+        hash = mix(hash, share->device ? g_str_hash(share->device) : 0);
+    }
+    return mix(hash, 0);
+}
+
+uint64_t search_state(const struct search *search)
+{
+    uint64_t sum = 0;
+
+    for (guint i = 0; i < search->steps->len; i++)
+        sum += hash_step(search, search->steps->pdata[i]);
+    return sum;
+}
+
 bool search_move(struct search *search, size_t pod, const char *to,
                  const struct placement *placement)
 {

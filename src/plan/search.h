@@ -16,6 +16,9 @@ struct search {
     int64_t fragmented;         /* of all nodes now, where that is the goal */
     uint32_t tries;
     bool gave_up;
+    bool pins;      /* a successor may be on any card that takes it, and not only on the policy's */
+    bool could_pin; /* there was another card than the policy's */
+    GHashTable *seen; /* where pods were (search_state) -> by how many moves more, in vain */
 };
 
 /* Counts one more try; false: there were too many. */
@@ -29,6 +32,14 @@ bool search_any_card(const struct search *search, const struct request *request,
 /* The same for a successor. Not where it matters which card it has in the end. */
 bool search_may_pin(const struct search *search, const struct request *request,
                     const struct node *node);
+
+/* Where the policy has the successor on that node once the pod has left; false: nowhere, or where the pod
+ * is. */
+bool search_land(struct search *search, size_t pod, const char *to,
+                 struct placement *ret_placement);
+
+/* A number for who has moved, and where to; the same for every order of the steps. */
+uint64_t search_state(const struct search *search);
 
 /* The pod, NULL the one to admit, may be on the node as far as it can be told without cards. */
 bool search_admits(const struct search *search, const struct node *node,

@@ -18,7 +18,7 @@
  *
  * A plan that moves pods (wire/plan_mark.h) has room kept, too: for the pod that it makes room for, and for
  * the successor of each pod that it ends, which nobody knows yet. A successor is known by its namespace,
- * its controller's UID and what it asks for. What is kept for a pod of a group that is to come whole the others of
+ * its controller's UID and what it asks for; it gets the card that is kept for it, if that still takes it. What is kept for a pod of a group that is to come whole the others of
  * the group find free as well, so that they find places together, with whatever cards the policy chooses; each room
  * ends when its pod has a place. Any author of pods there may write the same, and gains
  * nothing: such a pod finds the node as it would if nothing were kept, is asked everything else, and takes

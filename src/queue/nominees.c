@@ -12,16 +12,18 @@ static bool finds_room(const struct node *node, void *data)
     return dialect_admits(node, data) == ADMISSION_YES;
 }
 
-void claim_place(const struct room_claim *claim, const struct node *node,
-                 struct placement *placement)
+bool card_place_on(const struct node *node, int32_t card, struct placement *placement)
 {
     struct placement own;
 
-    if (claim->card != CARD_UNKNOWN && placement->n_shares == 1 && !placement->shares[0].device &&
-        placement->shares[0].card != claim->card &&
-        placement_find(node, placement->request, &policies[0], NULL, claim->card, &own) ==
-            REASON_NONE)
-        *placement = own;
+    if (card == CARD_UNKNOWN || placement->n_shares != 1 || placement->shares[0].device)
+        return false;
+    if (placement->shares[0].card == card)
+        return true;
+    if (placement_find(node, placement->request, &policies[0], NULL, card, &own) != REASON_NONE)
+        return false;
+    *placement = own;
+    return true;
 }
 
 /* Takes away who ends for any claim on the node, and who ends anyway, whom no claim names: what they
@@ -125,7 +127,7 @@ static void place(struct what_if *what_if, const struct nomination *nomination,
         dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
         return;
     if (nomination->claim)
-        claim_place(nomination->claim, later->node, &placement);
+        card_place_on(later->node, nomination->claim->card, &placement);
     what_if_add(what_if, what_if_allocation(nomination->uid, nomination->priority, &placement));
 }
 
@@ -208,6 +210,21 @@ void nominees_each_kept(const struct nominees *nominees,
         held->node = (struct node *)(uintptr_t)node; /* who counts only looks at it */
         visit(held, data);
     }
+}
+
+int32_t nominees_card(const struct nominees *nominees, const struct node *node)
+{
+    const GPtrArray *rooms = nominees->nominations->rooms;
+
+    for (guint i = 0; i < rooms->len; i++) {
+        const struct nomination *one = rooms->pdata[i];
+        const struct allocation *held = one->room->held;
+        if (g_str_equal(one->node, node->name) && is_free(nominees, one->room) &&
+            !one->room->group && is_for(nominees, one->room))
+            return held->n_shares == 1 && !held->shares[0].device ? held->shares[0].card
+                                                                  : CARD_UNKNOWN;
+    }
+    return CARD_UNKNOWN;
 }
 
 bool nominees_concern(const struct nominees *nominees, const struct node *node)

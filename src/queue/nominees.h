@@ -48,6 +48,10 @@ const struct node *nominees_see(struct nominees *nominees, const struct node *no
 /* Whether the node has room for the pod beside them, once the node side has matched those that it has not yet. */
 bool nominees_find_room(struct nominees *nominees, const struct node *node);
 
-/* Moves the pod's placement to the card that the claim names, if it takes it. */
-void claim_place(const struct room_claim *claim, const struct node *node,
-                 struct placement *placement);
+/* The card on which a plan keeps room for the pod, or for a successor that it may be; CARD_UNKNOWN: it keeps none
+ * there, or several. */
+int32_t nominees_card(const struct nominees *nominees, const struct node *node);
+
+/* Moves the pod's placement on the node to that card; false: it is not for one share of a card, or the card does
+ * not take it. */
+bool card_place_on(const struct node *node, int32_t card, struct placement *placement);

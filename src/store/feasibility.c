@@ -159,6 +159,17 @@ static enum reason admit_ahead(struct feasibility *question, struct placement *r
     return admission == ADMISSION_NO ? REASON_MODE_SWITCH_AHEAD : REASON_NONE;
 }
 
+/* The card that a plan keeps for the pod, if it takes it. Not where the node side chooses, nor where it has pods
+ * yet to match, among whom the pod must be on the card that tells it apart. */
+static void prefer_kept(const struct feasibility *question, struct placement *placement)
+{
+    const struct node *node = question->seen;
+
+    if (!placement->request->dialect->policy && node->n_waiting == 0 && !node->departed &&
+        !node->promised)
+        card_place_on(node, nominees_card(&question->nominees, node), placement);
+}
+
 /* Whether a card is free for the pod on the node as it is seen. */
 static enum reason admit(struct feasibility *question, struct placement *ret_placement)
 {
@@ -176,6 +187,8 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
                                                       question->admission.now_ns))
         reason = admit_ahead(question, ret_placement);
     question->waits &= reason == REASON_NONE;
+    if (reason == REASON_NONE && ret_placement && !question->waits && !question->calm)
+        prefer_kept(question, ret_placement);
     return reason;
 }
 

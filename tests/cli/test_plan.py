@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import tempfile
 import unittest
 
@@ -89,6 +90,145 @@ class Plan(unittest.TestCase):
             call("DELETE", f"{server.operations}/api/v1/snapshot/pods/test/{step['name']}")
             self.assertEqual(admit(server, successor, [step["to"]]), step["to"],
                              f"seed {SEED}: {plan}")
+
+    # --- all plans there are -------------------------------------------------------------------------
+
+    @staticmethod
+    def draw_crowded(chance):
+        """Crowded nodes, cards of 8: what their pods hold, by node and card; and a goal."""
+        nodes = {f"n{i}": [[] for _ in range(chance.randint(1, 3))] for i in range(chance.randint(1, 3))}
+        for _ in range(16):
+            card, units = chance.choice(chance.choice(list(nodes.values()))), chance.randint(1, 6)
+            if sum(card) + units <= 8 and sum(len(each) for cards in nodes.values() for each in cards) < 8:
+                card.append(units)
+        free = max(8 - sum(card) for cards in nodes.values() for card in cards)
+        places = [(node, card) for node in nodes for card in range(len(nodes[node])) if nodes[node][card]]
+        return nodes, chance.choice(places) if free == 8 or chance.random() < 0.5 else min(8, free + chance.randint(1, 2))
+
+    @staticmethod
+    def brute_force(nodes, goal):
+        """Brute force: all places that the pods can come to by one move of each. None: not the goal's."""
+        places = [(node, card) for node in nodes for card in range(len(nodes[node]))]
+        pods = [(units, place) for place in places for units in nodes[place[0]][place[1]]]
+        start = tuple(place for _, place in pods)
+
+        def free(state):
+            left = dict.fromkeys(places, 8)
+            for (units, _), place in zip(pods, state):
+                left[place] -= units
+            return left
+
+        def done(state):
+            return goal not in state if isinstance(goal, tuple) else max(free(state).values()) >= goal
+        seen, level, moves = {start}, [start], 0
+        while level:
+            if any(map(done, level)):
+                return moves
+            after = []
+            for state in level:
+                left = free(state)
+                for i, (units, home) in enumerate(pods):
+                    for place in places:
+                        state_then = (*state[:i], place, *state[i + 1:])
+                        if state[i] == home and place != goal and left[place] >= units \
+                                and state_then not in seen:
+                            seen.add(state_then)
+                            after.append(state_then)
+            level, moves = after, moves + 1
+        return None
+
+    @staticmethod
+    def crowded(nodes, goal):
+        names = (f"p{i}" for i in itertools.count())
+        return [*(gpus(node, len(cards), 8) for node, cards in nodes.items()),
+                *(held(next(names), units, node, card, ALIYUN_COM_GPU_MEM_DEV="8")
+                  for node, cards in nodes.items() for card, pods in enumerate(cards) for units in pods),
+                *([] if isinstance(goal, tuple) else [wants(goal)])]
+
+    def plan_for(self, nodes, goal):
+        words = ("--empty", f"{goal[0]}/{goal[1]}") if isinstance(goal, tuple) else ("test/asked",)
+        result = run("plan", *words, "--snapshot", self.write("cluster.json", listing(*self.crowded(nodes, goal))),
+                     "-ojson")
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        return json.loads(result.stdout)
+
+    @staticmethod
+    def keep_card(name, successor, card):
+        """What a plan writes on a node, of a pod whose UID is known."""
+        until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=60)
+        return json.dumps({
+            "doing": f"move of {name}", "by": "test", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "rooms": [{"id": "r", "dialect": "gpushare", "pod": successor["metadata"]["uid"],
+                       "shares": [{"memory": 1, "units": True, "card": card}]}]})
+
+    def test_a_plan_is_found_where_there_is_one(self):
+        """And it has as few moves as any; else it says that there is none, for all were tried."""
+        chance, reached = random.Random(SEED), set()
+        cases = [self.draw_crowded(chance) for _ in range(CLUSTERS)]
+        cases += [({"n0": [[6, 1], [2, 4], [3]]}, ("n0", 0)), ({"n0": [[6], [6], [1, 2, 1, 3, 1]]}, 3),
+                  ({"n0": [[2, 3], [6, 1], [6, 2]]}, 4), ({"n0": [[6, 1], [2, 2]]}, 5)]
+        for nodes, goal in cases:
+            plan, least = self.plan_for(nodes, goal), self.brute_force(nodes, goal)
+            told = f"seed {SEED}: {nodes}, {goal}: {least}, {plan}"
+            self.assertEqual(plan["reached"], least is not None, told)
+            if least is None:
+                self.assertTrue(plan["fewest"], told)
+                self.assertRegex(plan["why"], "^no moves exist: |even if nobody were there$", told)
+                continue
+            reached.add(least)
+            self.assertEqual(len(plan["steps"]), least, told)
+            self.assertTrue(plan["fewest"], told)
+            at = {each["metadata"]["name"]: each for each in self.crowded(nodes, goal)}
+            left = {(node, card): 8 - sum(pods) for node, cards in nodes.items()
+                    for card, pods in enumerate(cards)}
+            for step in plan["steps"]:
+                pod = at[step["name"]]
+                units = int(pod["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"])
+                to = step["to"], int(re.match(r"card (\d+)", step["takes"])[1])
+                self.assertGreaterEqual(left[to], units, told)
+                self.assertNotEqual(to, goal, told)
+                left[to] -= units
+                left[step["from"], int(re.match(r"card (\d+)", step["frees"])[1])] += units
+            self.assertEqual(max(left.values()) >= goal if isinstance(goal, int) else left[goal] == 8, True, told)
+        self.assertLessEqual({0, 1, 2} & reached, reached)
+        self.assertGreaterEqual(len(reached), 3, f"seed {SEED}")
+
+    def test_a_successor_is_on_the_card_that_is_kept_for_it(self):
+        """Its policy would have it on the fullest, which the goal needs empty."""
+        nodes, goal = {"n0": [[6, 1], [2, 2]]}, 5
+        plan = self.plan_for(nodes, goal)
+        self.assertEqual(len(plan["steps"]), self.brute_force(nodes, goal))
+        items = self.crowded(nodes, goal)
+        for step in plan["steps"]:
+            gone = next(each for each in items if each["metadata"]["name"] == step["name"])
+            limits = gone["spec"]["containers"][0]["resources"]["limits"]
+            successor = make_pod(f"{step['name']}-again", limits)
+            card = int(re.match(r"card (\d+)", step["takes"])[1])
+            node = next(each for each in items if each["kind"] == "Node")
+            items.remove(gone)
+            found = []
+            for mark in (None, self.keep_card(step["name"], successor, card)):
+                node["metadata"]["annotations"] = {"gpuledger.io/plan": mark} if mark else {}
+                out = self.directory / "out.json"
+                with Server(f"--snapshot-out={out}",
+                            snapshot=self.write("kept.json", listing(*items))) as server:
+                    self.assertEqual(admit(server, copy.deepcopy(successor), [step["to"]]), step["to"])
+                    server.signal(signal.SIGTERM)
+                    self.assertEqual(server.exit_code(), 0)
+                after = json.loads(out.read_text())["items"]
+                bound = next(each for each in after if each["metadata"]["name"] == f"{step['name']}-again")
+                found.append(int(bound["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"]))
+            self.assertEqual(found[1], card, plan)
+            self.seen.setdefault("moved", []).append(found[0] != found[1])
+            bound["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_ASSIGNED"] = "true"
+            bound["status"]["phase"] = "Running"
+            items = [*(each for each in items if each["metadata"]["name"] != bound["metadata"]["name"]), bound]
+        self.assertTrue(any(self.seen["moved"]), "no card was chosen that the policy would not have chosen")
+        node["metadata"]["annotations"] = {}
+        with Server(snapshot=self.write("done.json", listing(*items))) as server:
+            self.assertEqual(server.filter(wants(goal), ["n0"])["NodeNames"], ["n0"])
+
+    # --- random clusters of many dialects -----------------------------------------------------------
 
     def test_its_moves_are_carried_out(self):
         chance = random.Random(SEED)

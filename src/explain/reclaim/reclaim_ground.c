@@ -170,7 +170,7 @@ static void settle_claim(struct reclaim_ground *ground, const struct claim_place
     const struct node *node = ledger_node(store_ledger(ground->copy), place->node);
     const bool takes = node && feasibility_takes(&question, node, &placement);
     if (takes)
-        claim_place(place->claim, node, &placement);
+        card_place_on(node, place->claim->card, &placement);
     feasibility_clear(&question);
     if (takes && reclaim_ground_put(ground, &(struct trial_pod){&view, pod.request, moment}, node,
                                     &placement))
