@@ -227,7 +227,7 @@ def scaling_is_not_volcanos(stage):
      "it counts pods from its filter on, and its bind looks at no capacity", "a page says that this does not work",
      name="hami's own scheduler beside gpuledger is said not to work")
 def hami_scheduler_beside(_):
-    told("HAMi's own scheduler")
+    told("| HAMi's own scheduler |", "this does not work")
 
 
 @row("Project-HAMi/HAMi@v2.9.0:charts/hami/templates/scheduler/device-configmap.yaml; Project-HAMi/"

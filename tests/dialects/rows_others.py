@@ -305,19 +305,19 @@ def sees(name, source, real, text):
 
 
 sees("gpushare's extender", "AliyunContainerService/gpushare-scheduler-extender@c0b6141:pkg/gpushare/controller.go:208, 287",
-     "it sees IDX and POD of any pod, and lets go at the deletionTimestamp", "gpushare-scheduler-extender")
+     "it sees IDX and POD of any pod, and lets go at the deletionTimestamp", "| gpushare-scheduler-extender |")
 sees("gpu-admission", "tkestack/gpu-admission@47d56ae:pkg/predicate/gpu_predicate.go:213",
-     "it sees predicate-gpu-idx of pods whose node or predicate-node it is", "gpu-admission")
+     "it sees predicate-gpu-idx of pods whose node or predicate-node it is", "| gpu-admission |")
 sees("Volcano", "volcano-sh/volcano@ed72c7c8:pkg/scheduler/api/devices/nvidia/gpushare/device_info.go",
-     "it sees gpu-index of all pods", "Volcano's scheduler")
+     "it sees gpu-index of all pods", "| Volcano's scheduler |")
 sees("elastic-gpu-scheduler", "elastic-ai/elastic-gpu-scheduler@09b010d:pkg/scheduler/pod.go:80, scheduler.go:71, 91",
-     "it sees annotations while it runs, labels when it starts", "elastic-gpu-scheduler")
+     "it sees annotations while it runs, labels when it starts", "| elastic-gpu-scheduler |")
 sees("Koordinator", "koordinator-sh/koordinator@v1.8.0:pkg/scheduler/plugins/deviceshare/eventhandler_pod.go:44",
-     "it sees device-allocated only", "device-allocated")
+     "it sees device-allocated only", "| Koordinator |")
 sees("KAI", "NVIDIA/KAI-Scheduler@72de64fc:pkg/binder/binding/resourcereservation/resource_reservation.go",
-     "it sees pods with nvidia.com/gpu only", "KAI")
+     "it sees pods with nvidia.com/gpu only", "| KAI |")
 sees("GAS", "intel/platform-aware-scheduling@c4c90e3:gpu-aware-scheduling/pkg/gpuscheduler/scheduler.go",
-     "it sees its own, and gpuledger does not mix with it", "GAS")
+     "it sees its own, and gpuledger does not mix with it", "| GAS |")
 
 
 @row("NVIDIA/KAI-Scheduler@72de64fc:pkg/binder/binding/resourcereservation/resource_reservation.go",
