@@ -272,6 +272,8 @@ struct allocation {
     enum distrust distrust;
     bool oversubscribes;     /* accepts memory that its card does not really have */
     bool started;            /* kubelet has admitted it */
+    bool
+        placed; /* this program, or another replica, has bound it; else its author or somebody else */
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
     bool heeded;             /* the node side may still go by what its annotations say */

@@ -100,6 +100,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         ledger_count_state(ledger, known, 1);
         known->heeded = take_allocation->heeded;
         known->awaited = take_allocation->awaited;
+        known->placed = take_allocation->placed;
         struct pod_facts *facts = known->facts;
         known->facts = take_allocation->facts;
         take_allocation->facts = facts;

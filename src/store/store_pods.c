@@ -89,25 +89,6 @@ bool store_forget_pod(struct store *store, const char *uid)
     return ledger_drop(store->ledger, uid) || known;
 }
 
-bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
-{
-    store_lock(store);
-    const struct allocation *allocation = ledger_get(store->ledger, uid);
-    const bool counts = allocation != NULL;
-    uint64_t number = 0;
-
-    if (counts)
-        rejects_note(store->rejects, allocation, rejection);
-    if (store_forget_pod(store, uid))
-        number = observer_number(store->observer);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
-                                                           .rejection = rejection});
-    if (counts && !store->options.silent)
-        metrics_count(COUNTER_REJECTED, rejection->kind);
-    return counts;
-}
-
 /* The cards that annotations name and that the pod is not on. */
 static char *format_named(const struct allocation *held, const struct allocation *told)
 {
@@ -165,6 +146,7 @@ static bool is_our_binding(const struct allocation *booking, const struct alloca
 
 /* What a pod's seal says. */
 struct sealed {
+    bool pending;                  /* the watch has shown it without a node */
     struct allocation *allocation; /* NULL: it has none that counts */
     char key[KEYRING_ID_SIZE];
     enum trust trust;
@@ -241,6 +223,19 @@ static void note_seal(struct store *store, const struct allocation *held,
     sealing_note(store->sealing, held->uid, said ? sealed->key : NULL, !chosen);
 }
 
+/* Whether a Binding of this program, or of another replica, has put it on its node. Who names the node in
+ * the spec was never seen waiting for one. A list may be the first to show a pod that was bound before. */
+static bool was_placed(const struct store *store, const struct allocation *before,
+                       const struct allocation *told, const struct sealed *sealed)
+{
+    if (before)
+        return before->placed || before->state != ALLOCATION_CONFIRMED;
+    if (sealed->trust != TRUST_ANNOTATIONS)
+        return sealed->trust == TRUST_SEAL;
+    return (sealed->pending || store->listing[FEED_PODS]) &&
+           (told->distrust == DISTRUST_NONE || told->distrust == DISTRUST_EDITED);
+}
+
 /* Under the lock: what the pod holds, now that its object says that it is on the node. Returns whether
  * something is wrong with it that was not before. */
 static bool record_allocation(struct store *store, const struct pod_view *pod,
@@ -249,6 +244,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
 {
     g_autoptr(allocation) told = allocation_dup(take_allocation);
     const struct allocation *before = ledger_get(store->ledger, told->uid);
+    const bool placed = was_placed(store, before, told, sealed);
     const bool new = !before;
     const enum distrust distrusted = before ? before->distrust : DISTRUST_NONE;
     const bool had_started = before && before->started;
@@ -267,6 +263,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
         allocation_witness(take_allocation, node);
     }
     take_allocation->state = state;
+    take_allocation->placed = placed;
     take_allocation->started = pod->started || g_strcmp0(pod->phase, "Running") == 0;
     take_allocation->awaited = strays_await(pod);
     take_allocation->since_ms = g_get_monotonic_time() / 1000;
@@ -414,6 +411,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         allocation_free(allocation);
     } else {
         const struct standing before = find_standing(store, pod);
+        sealed.pending = store_pending(store, pod->uid);
         note_choice(store, pod);
         if (known && !g_str_equal(known->node->name, pod->node_name))
             store_notify(store, known->node->name, NULL); /* it was booked there */
@@ -591,6 +589,25 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
                   &(struct observation){OBSERVED_POD, number, .pod = pod, .quota = quota});
 }
 
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
+{
+    store_lock(store);
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+    const bool counts = allocation != NULL;
+    uint64_t number = 0;
+
+    if (counts)
+        rejects_note(store->rejects, allocation, rejection);
+    if (store_forget_pod(store, uid))
+        number = observer_number(store->observer);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
+                                                         .rejection = rejection});
+    if (counts && !store->options.silent)
+        metrics_count(COUNTER_REJECTED, rejection->kind);
+    return counts;
+}
+
 static void report_rejection(const struct pod_view *pod)
 {
     g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
@@ -600,13 +617,23 @@ static void report_rejection(const struct pod_view *pod)
                       LOG_TEXT("message", pod->status_message));
 }
 
+static bool is_placed(struct store *store, const char *uid)
+{
+    const struct allocation *held = ledger_get(store_lock(store), uid);
+    const bool placed = held && (held->placed || held->state != ALLOCATION_CONFIRMED);
+
+    store_unlock(store);
+    return placed;
+}
+
 /* It holds nothing any more. A list names many that have ended long ago, and nobody knows. */
 static void end_pod(struct store *store, const struct pod_view *pod)
 {
     struct rejection rejection;
     uint64_t number = 0;
 
-    if (rejection_read(pod, &rejection)) {
+    const bool placed = is_placed(store, pod->uid);
+    if (placed && rejection_read(pod, &rejection)) {
         if (store_reject_pod(store, pod->uid, &rejection) && !store->options.silent)
             report_rejection(pod);
         return;
@@ -615,7 +642,8 @@ static void end_pod(struct store *store, const struct pod_view *pod)
     if (store_forget_pod(store, pod->uid))
         number = observer_number(store->observer);
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = pod->uid});
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_POD_ENDED, number, .key = pod->uid});
 }
 
 void store_apply_pod(struct store *store, const struct pod_view *pod)

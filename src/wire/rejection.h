@@ -17,5 +17,7 @@ struct rejection {
     bool refused; /* the plugin answered, and said no: it may be about the card */
 };
 
-/* Whether kubelet has; by what it writes into the pod's status, and nothing else. */
+/* Whether kubelet has, for a reason of the GPU side; by what it writes into the pod's status, and nothing
+ * else. CPU, memory, ports, the number of pods, affinity and other plugins' devices are no reason to keep
+ * others from the node. */
 bool rejection_read(const struct pod_view *pod, struct rejection *ret_rejection);

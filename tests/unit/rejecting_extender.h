@@ -68,6 +68,8 @@ struct seen {
 
 static inline void see(const struct seen *seen)
 {
+    const struct string_pairs card = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", seen->card});
+
     store_apply_pod(extender.store,
                     &(struct pod_view){.ns = seen->ns,
                                        .name = seen->uid,
@@ -77,13 +79,14 @@ static inline void see(const struct seen *seen)
                                        .started = !g_str_equal(seen->phase, "Pending"),
                                        .status_reason = seen->reason,
                                        .status_message = seen->message,
-                                       .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", seen->card}),
+                                       .annotations = {card.items, seen->card ? 1 : 0},
                                        /* of another size than who asks, who need not wait for it */
                                        CONTAINERS({.name = "c", .limits = PAIRS({MEM, "2"})})});
 }
 
 static inline void bind_on(const char *uid, const char *ns, const char *node, const char *card)
 {
+    see(&(struct seen){uid, ns, NULL, NULL, "Pending"});
     see(&(struct seen){uid, ns, node, card, "Pending"});
 }
 

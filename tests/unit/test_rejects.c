@@ -6,29 +6,54 @@
 #include "suite.h"
 
 #include "base/metrics.h"
+#include "core/ledger.h"
 #include "store/feasibility.h"
 #include "verbs/bind/attempt.h"
 
 /* --- what counts ------------------------------------------------------------------------------ */
 
+static const struct {
+    const char *reason, *message;
+    bool counts;
+} cases[] = {
+    {ADMISSION, NO_DEVICES, true},
+    {ADMISSION, NULL, true},
+    {ADMISSION, PLUGIN_IS_GONE, true},
+    {"TopologyAffinityError", "Resources cannot be allocated with Topology locality", true},
+    {ADMISSION,
+     "Allocate failed due to requested number of devices unavailable for " MEM
+     ". Requested: 2, Available: 0, which is unexpected",
+     true},
+    {ADMISSION,
+     "Allocate failed due to requested number of devices unavailable for rdma/hca. Requested: "
+     "1, Available: 0, which is unexpected",
+     false},
+    {ADMISSION,
+     "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices "
+     "rdma/hca, which is unexpected",
+     false},
+    {ADMISSION,
+     "Allocate failed due to not enough cpus available to satisfy request: requested=8, "
+     "available=4, which is unexpected",
+     false},
+    {ADMISSION,
+     "Allocate failed due to [memorymanager] failed to find NUMA nodes, which is unexpected",
+     false},
+    {"OutOfcpu", "Node didn't have enough resource: cpu", false},
+    {"OutOfmemory", "Node didn't have enough resource: memory", false},
+    {"OutOfpods", "Node didn't have enough resource: pods", false},
+    {"OutOfrdma/hca", "Node didn't have enough resource: rdma/hca", false},
+    {"NodeAffinity", "Predicate NodeAffinity failed", false},
+    {"NodePorts", "Predicate NodePorts failed", false},
+    {"OutOf" MEM, "Node didn't have enough resource: " MEM, true},
+    {"Evicted", "The node was low on resource: memory", false},
+    {"Unexpected", NO_DEVICES, false},
+    {NULL, NO_DEVICES, false},
+    {NULL, NULL, false},
+};
+
 START_TEST(what_kubelet_writes_counts_and_nothing_else)
 {
-    static const struct {
-        const char *reason, *message;
-        bool counts;
-    } cases[] = {
-        {ADMISSION, NO_DEVICES, true},
-        {ADMISSION, NULL, true},
-        {ADMISSION, PLUGIN_IS_GONE, true},
-        {"TopologyAffinityError", "Resources cannot be allocated with Topology locality", true},
-        {"OutOfcpu", "Node didn't have enough resource: cpu", true},
-        {"OutOf" MEM, "Node didn't have enough resource: " MEM, true},
-        {"Evicted", "The node was low on resource: memory", false},
-        {"Unexpected", NO_DEVICES, false},
-        {NULL, NO_DEVICES, false},
-        {NULL, NULL, false},
-    };
-
     for (int i = 0; i < 3; i++) {
         g_autofree char *uid = g_strdup_printf("p%d", i);
         bind_on(uid, "ml", "a", "0");
@@ -47,6 +72,67 @@ START_TEST(pods_that_only_succeed_or_were_never_seen_alive_do_not_count)
         see(&(struct seen){done, "ml", "a", "0", "Succeeded", ADMISSION, NO_DEVICES});
     }
     expect("ml", "a,b");
+}
+END_TEST
+
+/* The spec names the node, so that no scheduler has seen them, whatever else they say. */
+START_TEST(pods_that_name_their_node_do_not_count)
+{
+    static const char *const spaces[] = {"ml", "other"}, *const cards[] = {"0", NULL};
+
+    for (int i = 0; i < 12; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        const char *ns = spaces[i % 2], *card = cards[i / 2 % 2];
+        see(&(struct seen){uid, ns, "a", card, "Pending"});
+        see(&(struct seen){uid, ns, "a", card, "Failed", ADMISSION, NO_DEVICES});
+    }
+    expect("ml", "a,b");
+    expect("third", "a,b");
+    reject_three("ml");
+    expect("ml", "b");
+}
+END_TEST
+
+/* The watch shows them bound, and not before. */
+START_TEST(what_was_booked_here_counts)
+{
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        g_autofree char *warning = NULL;
+        struct allocation *booking = dialect_read_allocation(
+            &(struct pod_view){.ns = "ml",
+                               .name = uid,
+                               .uid = uid,
+                               .node_name = "a",
+                               .phase = "Pending",
+                               .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+                               CONTAINERS({.name = "c", .limits = PAIRS({MEM, "2"})})},
+            &store_options(extender.store)->dialects, &warning);
+        booking->state = ALLOCATION_ASSUMED;
+        ledger_put(store_lock(extender.store), "a", booking);
+        store_unlock(extender.store);
+        see(&(struct seen){uid, "ml", "a", "0", "Pending"});
+        see(&(struct seen){uid, "ml", "a", "0", "Pending"});
+        turn_down(uid, "ml", ADMISSION, NO_DEVICES);
+    }
+    expect("ml", "b");
+}
+END_TEST
+
+/* A list after a start shows pods that were bound before. */
+START_TEST(pods_of_a_first_list_count)
+{
+    store_list_begin(extender.store, FEED_PODS);
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        see(&(struct seen){uid, "ml", "a", "0", "Pending"});
+    }
+    store_list_end(extender.store, FEED_PODS);
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        turn_down(uid, "ml", ADMISSION, NO_DEVICES);
+    }
+    expect("ml", "b");
 }
 END_TEST
 
@@ -98,8 +184,8 @@ START_TEST(every_reason_has_a_counter)
     const uint64_t before = metrics_counted(COUNTER_REJECTED, REJECTION_RESOURCE);
 
     bind_on("p", "ml", "a", "0");
-    turn_down("p", "ml", "OutOfcpu", "");
-    turn_down("q", "ml", "OutOfcpu", ""); /* nobody knew it */
+    turn_down("p", "ml", "OutOf" MEM, "");
+    turn_down("q", "ml", "OutOf" MEM, ""); /* nobody knew it */
     ck_assert_uint_eq(metrics_counted(COUNTER_REJECTED, REJECTION_RESOURCE), before + 1);
 }
 END_TEST
@@ -437,8 +523,11 @@ int main(void)
     TCase *tcase = tcase_create("rejects");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, what_kubelet_writes_counts_and_nothing_else, 0, 10);
+    tcase_add_loop_test(tcase, what_kubelet_writes_counts_and_nothing_else, 0, G_N_ELEMENTS(cases));
     tcase_add_test(tcase, pods_that_only_succeed_or_were_never_seen_alive_do_not_count);
+    tcase_add_test(tcase, pods_that_name_their_node_do_not_count);
+    tcase_add_test(tcase, what_was_booked_here_counts);
+    tcase_add_test(tcase, pods_of_a_first_list_count);
     tcase_add_test(tcase, a_pod_counts_once);
     tcase_add_test(tcase, two_are_not_three);
     tcase_add_test(tcase, what_is_older_than_the_window_does_not_count);
