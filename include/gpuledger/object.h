@@ -91,6 +91,9 @@ struct node_view {
     const char *name;
     const char *resource_version;
     bool cordoned; /* spec.unschedulable: kube-scheduler passes it over */
+    bool
+        as_new; /* a machine of this kind, and not this one: nothing counts that is said of its state, that is
+                  * health, cordons, heartbeats, use, switches and reservations */
     const struct taint_view *taints;
     size_t n_taints;
     struct string_pairs labels;

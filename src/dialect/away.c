@@ -50,7 +50,7 @@ void dialect_read_heartbeat(const struct node_view *view, struct heartbeat *ret_
                             char **ret_warning)
 {
     *ret_heartbeat = (struct heartbeat){0};
-    for (size_t i = 0; dialects[i] && !ret_heartbeat->dialect; i++) {
+    for (size_t i = 0; dialects[i] && !ret_heartbeat->dialect && !view->as_new; i++) {
         if (dialects[i]->read_heartbeat &&
             dialects[i]->read_heartbeat(view, &ret_heartbeat->said_ns, ret_warning))
             ret_heartbeat->dialect = dialects[i];

@@ -78,12 +78,13 @@ static const struct {
     const char *example;
     mark apply;
     enum closure otherwise; /* of cards of which it says what cannot be read, or says two things */
+    bool state;             /* of that machine alone (struct node_view, as_new) */
 } marks[] = {
     {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class, CLOSURE_CLASS},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
-    {"gpuledger.io/cordoned-cards", "0,2", cordon, CLOSURE_CORDON},
+    {"gpuledger.io/cordoned-cards", "0,2", cordon, CLOSURE_CORDON, true},
     {"gpuledger.io/physical-memory", "0=16Gi,*=24Gi", set_physical},
-    {"gpuledger.io/memory-in-use", "0=97,*=20", set_use},
+    {"gpuledger.io/memory-in-use", "0=97,*=20", set_use, .state = true},
     {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},
 };
 
@@ -159,7 +160,7 @@ static void apply_marks(const struct node_view *view, struct topology *topology,
 {
     for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
         const char *text = string_pairs_get(&view->annotations, marks[i].key);
-        if (!text)
+        if (!text || (view->as_new && marks[i].state))
             continue;
         g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
         struct saying saying = {topology, marks[i].apply, marks[i].otherwise, .all = false};

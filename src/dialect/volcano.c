@@ -59,7 +59,7 @@ static void read_unhealthy(const struct node_view *view, struct topology *topolo
                            char **ret_warning)
 {
     const char *text = string_pairs_get(&view->annotations, NODE_KEY_UNHEALTHY);
-    if (!text)
+    if (!text || view->as_new)
         return;
 
     g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);

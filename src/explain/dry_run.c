@@ -31,7 +31,7 @@ static bool add_nodes(struct store *copy, struct json_arena *arena, const struct
         }
         if (!known) {
             card_profile_apply(&store_options(copy)->dialects, arena, &view);
-            store_apply_node(copy, &view);
+            trial_add_node(copy, &view, view.name);
         }
         i++;
     }

@@ -58,48 +58,14 @@ bool fit_is_whole(const struct fit *fit)
 
 /* --- nodes like the template ----------------------------------------------------------------- */
 
-/* Taints of this prefix say how the node is, which was the template, not what it is. */
-#define CONDITION_TAINT "node.kubernetes.io/"
-#define NAME_LABEL "kubernetes.io/hostname"
-
-static struct taint_view *copy_taints(const struct node_view *template, size_t *ret_n)
-{
-    struct taint_view *taints = g_new(struct taint_view, template->n_taints + 1);
-
-    *ret_n = 0;
-    for (size_t i = 0; i < template->n_taints; i++) {
-        if (!g_str_has_prefix(template->taints[i].key, CONDITION_TAINT))
-            taints[(*ret_n)++] = template->taints[i];
-    }
-    return taints;
-}
-
-static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
-{
-    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
-
-    for (size_t i = 0; i < labels->n; i++) {
-        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
-        pairs[i] = (struct string_pair){labels->items[i].key,
-                                        names ? name : labels->items[i].value};
-    }
-    return pairs;
-}
-
 /* One more node like the template; its name is one that nobody has. Under the copy's lock. */
 static const struct node *add_node(const struct fit_query *query, struct store *copy, int64_t number)
 {
-    struct node_view view = *query->template;
-    g_autofree char *name = g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", view.name, number);
-    g_autofree struct taint_view *taints = copy_taints(query->template, &view.n_taints);
-    g_autofree struct string_pair *labels = copy_labels(&query->template->labels, name);
+    g_autofree char *name =
+        g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", query->template->name, number);
 
-    view.name = name;
-    view.cordoned = false;
-    view.taints = taints;
-    view.labels.items = labels;
     store_unlock(copy);
-    store_apply_node(copy, &view);
+    trial_add_node(copy, query->template, name);
     store_lock(copy);
     return ledger_node(store_ledger(copy), name);
 }

@@ -5,6 +5,8 @@
 
 #include <gpuledger/ranking.h>
 
+#include <string.h>
+
 bool trial_knows(struct store *copy, const char *name)
 {
     const struct node *node = ledger_node(store_lock(copy), name);
@@ -12,6 +14,81 @@ bool trial_knows(struct store *copy, const char *name)
 
     store_unlock(copy);
     return known;
+}
+
+/* Taints that say how a node is, which was copied, and not what it is. Sources: kubernetes/kubernetes 1.37.2,
+ * staging/src/k8s.io/api/core/v1/well_known_taints.go; kubernetes/autoscaler, cluster-autoscaler/utils/taints. */
+static const char *const state_taints[] = {
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "gpuledger.io/switching",
+};
+
+static bool is_of_state(const struct taint_view *taint)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(state_taints); i++) {
+        if (g_str_has_prefix(taint->key, state_taints[i]))
+            return true;
+    }
+    return false;
+}
+
+static struct taint_view *copy_taints(const struct node_view *kind, size_t *ret_n)
+{
+    struct taint_view *taints = g_new(struct taint_view, kind->n_taints + 1);
+
+    *ret_n = 0;
+    for (size_t i = 0; i < kind->n_taints; i++) {
+        if (!is_of_state(&kind->taints[i]))
+            taints[(*ret_n)++] = kind->taints[i];
+    }
+    return taints;
+}
+
+#define NAME_LABEL "kubernetes.io/hostname"
+
+static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
+{
+    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
+
+    for (size_t i = 0; i < labels->n; i++) {
+        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
+        pairs[i] =
+            (struct string_pair){labels->items[i].key, names ? name : labels->items[i].value};
+    }
+    return pairs;
+}
+
+/* Of extended resources a sound node has all for pods: what is missing is sick. */
+static struct string_pair *copy_amounts(const struct node_view *kind)
+{
+    const struct string_pairs *amounts = &kind->allocatable;
+    struct string_pair *pairs = g_new(struct string_pair, amounts->n + 1);
+
+    for (size_t i = 0; i < amounts->n; i++) {
+        const char *key = amounts->items[i].key, *all = string_pairs_get(&kind->capacity, key);
+        pairs[i] =
+            (struct string_pair){key, all && strchr(key, '/') ? all : amounts->items[i].value};
+    }
+    return pairs;
+}
+
+void trial_add_node(struct store *copy, const struct node_view *kind, const char *name)
+{
+    struct node_view view = *kind;
+    g_autofree struct taint_view *taints = copy_taints(kind, &view.n_taints);
+    g_autofree struct string_pair *labels = copy_labels(&kind->labels, name);
+    g_autofree struct string_pair *amounts = copy_amounts(kind);
+
+    view.name = name;
+    view.as_new = true;
+    view.cordoned = false;
+    view.taints = taints;
+    view.labels.items = labels;
+    view.allocatable.items = amounts;
+    store_apply_node(copy, &view);
 }
 
 const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,

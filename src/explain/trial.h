@@ -9,6 +9,10 @@
 /* Whether there is a Node of that name. Takes the copy's lock itself. */
 bool trial_knows(struct store *copy, const char *node);
 
+/* Adds a node of that kind under that name, without what the Node says of its own state: cordons, health,
+ * locks, heartbeats, use, and taints that come and go. Takes the copy's lock itself. */
+void trial_add_node(struct store *copy, const struct node_view *kind, const char *name);
+
 struct trial_pod {
     const struct pod_view *view;
     const struct request *request;

@@ -30,7 +30,9 @@ static struct plan_mark *read_mark(const struct store *store, const struct node_
 {
     const char *text = string_pairs_get(&view->annotations, PLAN_MARK);
 
-    return text && *text ? plan_mark_parse(text, store->options.dialects.classes, error) : NULL;
+    return text && *text && !view->as_new
+               ? plan_mark_parse(text, store->options.dialects.classes, error)
+               : NULL;
 }
 
 /* Under the lock. Of a node that may not be known yet. */
@@ -164,7 +166,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_hope_node(store, view->name);
     mark_node(store, view);
     note_mark(store, view->name, mark);
-    note_claims(store, view->name, string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
+    note_claims(store, view->name,
+                view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
     if (unclaimed)
         claims = claims_text(store, view->name);
     if (rejects_see_mark(store->rejects, view->name,

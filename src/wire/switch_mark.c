@@ -85,6 +85,8 @@ struct switch_ahead switch_mark_ahead(const struct node_view *view, char **ret_w
     const char *slots = string_pairs_get(&view->annotations, NODE_SLOTS_KEY);
     struct switch_mark mark;
 
+    if (view->as_new)
+        return none;
     if (string_pairs_get(&view->annotations, SWITCH_STATE_KEY))
         return come;
     if (!text)

@@ -63,6 +63,20 @@ START_TEST(new_nodes_are_empty_ones)
 }
 END_TEST
 
+/* An autoscaler's template is a copy of a node that runs: how that one does is not of its kind. */
+START_TEST(a_new_node_is_sound)
+{
+#define SICK                                                                                       \
+    "{'metadata':{'name':'new','annotations':{'gpuledger.io/cordoned-cards':'0'}},'spec':{"        \
+    "'unschedulable':true,'taints':[{'key':'node.kubernetes.io/unreachable','effect':"             \
+    "'NoExecute'}]},'status':{'capacity':{'" MEM "':'10','aliyun.com/gpu-count':'1'}}}"
+    populate();
+    expect_answer("{'Pod':" POD("p", "5") ",'Nodes':{'items':[" SICK "]}}",
+                  "{'Nodes':{'metadata':{},'items':[" SICK "]},'NodeNames':null,'FailedNodes':{},"
+                  "'FailedAndUnresolvableNodes':{},'Error':''}");
+}
+END_TEST
+
 START_TEST(pods_come_one_after_the_other)
 {
     populate();
@@ -170,6 +184,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, end);
     tcase_add_test(tests, nodes_are_sorted_as_by_filter);
     tcase_add_test(tests, new_nodes_are_empty_ones);
+    tcase_add_test(tests, a_new_node_is_sound);
     tcase_add_test(tests, pods_come_one_after_the_other);
     tcase_add_test(tests, only_named_nodes_are_used);
     tcase_add_loop_test(tests, what_cannot_be_read_is_an_error, 0, G_N_ELEMENTS(bad));

@@ -3,7 +3,7 @@
 #include "suite.h"
 
 #include "explain/fit.h"
-#include "explained_cluster.h"
+#include "explained_reason.h"
 
 #define HALF "'" MEM "':'5','aliyun.com/gpu-count':'1'"
 
@@ -84,6 +84,16 @@ static void expect_moves(const char *expected)
     "{'metadata':{'name':'large','labels':{'kubernetes.io/hostname':'large','kind':'big'}},"       \
     "'spec':{" more "},'status':{'capacity':{" amounts "},'allocatable':{" amounts "}}}"
 
+/* A node with one card, which its device plugin says is unhealthy. */
+#define SICK(annotations)                                                                          \
+    "{'metadata':{'name':'real','annotations':{'" REGISTER "':'GPU-a,4,10240,100,Tesla T4,0,"      \
+    "false:'" annotations "}},'spec':{'unschedulable':true},'status':{'capacity':{"                \
+    "'nvidia.com/gpu':'4'},'allocatable':{'nvidia.com/gpu':'0'}}}"
+#define ALL_SICK                                                                                   \
+    ",'hami.io/device-cordon':'GPU-a','hami.io/node-handshake':'Deleted_2026.01.01 00:00:00',"     \
+    "'hami.io/mutex.lock':'2026-01-01T00:00:00Z','gpuledger.io/cordoned-cards':'0',"               \
+    "'gpuledger.io/memory-in-use':'0=99','gpuledger.io/switch-state':'drain'"
+
 static const struct row {
     struct said_node nodes[3];
     struct said_pod holders[3];
@@ -154,6 +164,19 @@ static const struct row {
      .places = "",
      .rest = "nodeSelector: kubernetes.io/hostname=large; the node has "
              "kubernetes.io/hostname=large (new 1); else it takes the pod"},
+    /* What the Node says of its own state is not of its kind. */
+    {{{"n", .amounts = HALF}},
+     .question = {{"p", .limits = VGPU("1024", "10")}, .replicas = 1, .template = SICK(ALL_SICK)},
+     .fitting = 1,
+     .whole = true,
+     .made = 1,
+     .places = "real (new 1) 1"},
+    {{{"n", .amounts = HALF}},
+     .question = {{"p", .limits = VGPU("1024", "10")},
+                  .replicas = 1,
+                  .template = SICK(",'gpuledger.io/slots':'none'")},
+     .places = "",
+     .rest = "card 0: the node's gpuledger.io/slots cannot be read"},
     /* Without a number there is no end to new nodes. */
     {{{"n"}},
      .question = {{"p", .mem = "8"}, .template = TEMPLATE(MONO, "")},

@@ -252,8 +252,9 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
                  const struct dialect_options *options, struct topology *topology)
 {
     const int64_t scaling = scaling_of(vgpu, options);
-    const char *cordoned =
-        vgpu->cordoned ? string_pairs_get(&view->annotations, vgpu->cordoned) : NULL;
+    const char *cordoned = vgpu->cordoned && !view->as_new
+                               ? string_pairs_get(&view->annotations, vgpu->cordoned)
+                               : NULL;
     g_auto(GStrv) cordon = cordoned ? g_strsplit(cordoned, ",", NODE_CARDS_MAX) : NULL;
     const bool served = is_served(vgpu, view);
 
@@ -269,7 +270,7 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
             .core = (int32_t)entry->core * (CORE_WHOLE / 100),
             .slots = (int32_t)entry->count,
             .numa = (int32_t)entry->numa,
-            .unhealthy = !served || !entry->healthy || entry->count == 0,
+            .unhealthy = !served || !(entry->healthy || view->as_new) || entry->count == 0,
             .closure = is_listed(cordon, entry->uuid) ? CLOSURE_CORDON : CLOSURE_NONE,
             .uuid = topology_keep(topology, entry->uuid),
             .model = topology_keep(topology, entry->model),
