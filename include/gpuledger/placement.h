@@ -32,6 +32,7 @@ struct policy {
     double slack; /* losses that differ by no more count as equal */
     int fullness;  /* 1: the fullest card goes first, -1: the emptiest; 0: it goes by other things */
     bool foreseen; /* the node side itself takes the first card of this order, never another */
+    bool expects;  /* it goes by the demand; to others it may be NULL */
 };
 
 /* Ends with a row whose name is NULL; the first row is the default. */

@@ -303,6 +303,25 @@ static void settle(struct demand *demand, struct value_model *take_model, uint64
     demand->version++;
 }
 
+bool demand_is_known(const struct demand *demand)
+{
+    return demand->n_gpu >= KNOWN_MIN;
+}
+
+struct demand *demand_draft(struct demand *demand, const struct ledger *ledger)
+{
+    demand->fresh = 0;
+    demand->supply = ledger_supply(ledger);
+    return demand_dup(demand);
+}
+
+void demand_adopt(struct demand *demand, const struct demand *draft)
+{
+    value_model_unref(demand->value_model);
+    demand->value_model = value_model_ref(draft->value_model);
+    demand->version++;
+}
+
 void demand_settle_now(struct demand *demand, struct ledger *ledger)
 {
     const struct learned_demand learned = demand_tell(demand);

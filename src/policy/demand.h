@@ -61,6 +61,14 @@ bool demand_follows(const struct demand *copy, const struct demand *demand,
 /* What was worked out, without what it was worked out from: costs next to nothing. */
 struct demand *demand_dup_outcome(const struct demand *demand);
 
+/* Enough pods were seen for a model. */
+bool demand_is_known(const struct demand *demand);
+
+/* For a model that is made elsewhere: a copy to settle for the nodes as they are, after which what has been learned
+ * counts as settled; and takes over what was worked out from it. */
+struct demand *demand_draft(struct demand *demand, const struct ledger *ledger);
+void demand_adopt(struct demand *demand, const struct demand *draft);
+
 struct value_model;
 
 /* What follows from it; NULL while nothing is known. */

@@ -3,23 +3,26 @@
 #include "policy/policy_choice.h"
 
 const struct policy policies[] = {
-    {"binpack", "the fullest card that still has room, so that whole cards stay free",
-     cost_binpack, rate_binpack, .fullness = 1},
+    {"binpack", "the fullest card that still has room, so that whole cards stay free", cost_binpack,
+     rate_binpack, .fullness = 1},
     {"spread", "the emptiest card", cost_spread, rate_spread, .fullness = -1},
     {"first-fit", "the card of the lowest index that has room", cost_first_fit},
     {"strongest", "of the node whose cards have the highest compute capability, then as binpack",
      cost_binpack, rate_strongest, .fullness = 1},
-    {"oc", "where the pods that are expected lose least by it (opportunity cost)", cost_oc,
-     rate_oc, .slack = 0.04},
+    {"oc", "where the pods that are expected lose least by it (opportunity cost)", cost_oc, rate_oc,
+     .slack = 0.04, .expects = true},
     {"fgd", "where free parts of cards become useless least (fragmentation gradient descent)",
-     cost_fgd, rate_fgd},
+     cost_fgd, rate_fgd, .expects = true},
     {0},
 };
 
 const struct policy policy_auto = {
     "auto",
     "begins as oc and goes over to the one that packs best by lookaheads on a copy of the cluster",
-    cost_oc, rate_oc, .slack = 0.04};
+    cost_oc,
+    rate_oc,
+    .slack = 0.04,
+    .expects = true};
 
 const struct policy *policy_find(const char *name)
 {

@@ -51,6 +51,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_INHERIT] = "inherit",
     [RECORD_PROMISE] = "promise",
     [RECORD_PROMISE_GONE] = "promise-gone",
+    [RECORD_OUTLOOK_BEGUN] = "outlook-begun",
+    [RECORD_OUTLOOK] = "outlook",
     [RECORD_MOVE] = "move",
     [RECORD_BOOKING] = "booking",
     [RECORD_LOST] = "lost",
@@ -282,6 +284,8 @@ static const enum record_kind kinds[] = {
     [OBSERVED_GANGS] = RECORD_GANGS,
     [OBSERVED_PROMISE] = RECORD_PROMISE,
     [OBSERVED_PROMISE_GONE] = RECORD_PROMISE_GONE,
+    [OBSERVED_OUTLOOK_BEGUN] = RECORD_OUTLOOK_BEGUN,
+    [OBSERVED_OUTLOOK] = RECORD_OUTLOOK,
     [OBSERVED_MOVE] = RECORD_MOVE,
 };
 
@@ -385,6 +389,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_POLICY:
         json_key_string(writer, "policy", what->key);
         json_key_int(writer, "patience", what->patience_ms);
+        break;
+    case OBSERVED_OUTLOOK_BEGUN:
+    case OBSERVED_OUTLOOK:
         break;
     case OBSERVED_TIME:
         write_moment(writer, what->moment);

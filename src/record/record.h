@@ -35,6 +35,8 @@
  *                                                  (record/queue_state.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
  *                                                  (record/learned.h), and go on from
+ *   {"n":12,"kind":"outlook-begun"}                a value model is being made of what is known here, and
+ *   {"n":13,"kind":"outlook"}                      decisions go by it from here on
  *   {"n":12,"kind":"usage","object":{…}}           which pods are idle (record/usage_told.h)
  *   {"n":12,"kind":"ledger","object":{…}}          what every pod holds, where a file ends;
  *                                                  so does "object" of the last line, "end"
@@ -84,17 +86,19 @@ enum record_kind {
     RECORD_WAITS,    /* who has been waited for, and since when, by now */
     RECORD_REJECTED, /* kubelet has rejected a pod */
     RECORD_COMING, /* whose room is kept on their way to bind, and which schedulers have asked, by now */
-    RECORD_REJECTS,      /* which pods it has rejected, and which nodes are left out, by now */
-    RECORD_RESUME,       /* a node is left out no longer */
-    RECORD_TIME,         /* nobody is waited for any longer who was for too long (queue/waits.h) */
-    RECORD_REFUSED,      /* no Binding of a booking was carried out */
-    RECORD_DROP,         /* an allocation that was found to have no pod */
-    RECORD_INHERIT,      /* a booking that another replica left */
-    RECORD_PROMISE,      /* one is stray (queue/strays.h) */
-    RECORD_PROMISE_GONE, /* or not, or no longer */
-    RECORD_MOVE,         /* a step of a plan that is carried out; changes nothing by itself */
-    RECORD_BOOKING,      /* one that was open where the file begins */
-    RECORD_LOST,         /* that many are missing here */
+    RECORD_REJECTS,       /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,        /* a node is left out no longer */
+    RECORD_TIME,          /* nobody is waited for any longer who was for too long (queue/waits.h) */
+    RECORD_REFUSED,       /* no Binding of a booking was carried out */
+    RECORD_DROP,          /* an allocation that was found to have no pod */
+    RECORD_INHERIT,       /* a booking that another replica left */
+    RECORD_PROMISE,       /* one is stray (queue/strays.h) */
+    RECORD_PROMISE_GONE,  /* or not, or no longer */
+    RECORD_OUTLOOK_BEGUN, /* a value model is being made of what is known here */
+    RECORD_OUTLOOK,       /* decisions go by it from here on */
+    RECORD_MOVE,          /* a step of a plan that is carried out; changes nothing by itself */
+    RECORD_BOOKING,       /* one that was open where the file begins */
+    RECORD_LOST,          /* that many are missing here */
     RECORD_HEADER,
     RECORD_END,
     RECORD_KIND_N

@@ -413,6 +413,8 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_LEDGER:
     case RECORD_TIME:
     case RECORD_RESUME:
+    case RECORD_OUTLOOK_BEGUN:
+    case RECORD_OUTLOOK:
     case RECORD_MOVE:
     case RECORD_BOOKING:
     case RECORD_LOST:

@@ -149,6 +149,8 @@ static const struct {
     [RECORD_INHERIT] = {replay_booking, .is_event = true, .has_booking = true},
     [RECORD_PROMISE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_PROMISE_GONE] = {replay_event, .is_event = true},
+    [RECORD_OUTLOOK_BEGUN] = {replay_event, .is_event = true},
+    [RECORD_OUTLOOK] = {replay_event, .is_event = true},
     [RECORD_MOVE] = {pass_over, .is_event = true},
     [RECORD_BOOKING] = {replay_booking, .is_event = true, .has_booking = true},
     [RECORD_LOST] = {lose},

@@ -385,6 +385,20 @@ bool replay_learned(struct replay *replay, const struct record_line *line, GErro
     return true;
 }
 
+/* What follows from what is known here; it counts from where it was swapped in. */
+static bool begin_outlook(struct replay *replay, const struct record_line *line, GError **error)
+{
+    store_begin_outlook(replay->extender.store, true);
+    store_make_outlook(replay->extender.store);
+    return true;
+}
+
+static bool swap_outlook(struct replay *replay, const struct record_line *line, GError **error)
+{
+    store_swap_outlook(replay->extender.store);
+    return true;
+}
+
 static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct record_line *line,
                                             GError **error) = {
     [RECORD_LIST_BEGIN] = begin_list,
@@ -416,6 +430,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_GANGS] = learn_gangs,
     [RECORD_USAGE] = take_usage,
     [RECORD_POLICY] = set_policy,
+    [RECORD_OUTLOOK_BEGUN] = begin_outlook,
+    [RECORD_OUTLOOK] = swap_outlook,
 };
 
 bool replay_event(struct replay *replay, const struct record_line *line, GError **error)

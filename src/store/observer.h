@@ -52,6 +52,8 @@ enum observed {
     OBSERVED_GANGS,          /* gangs: what has come of groups by now */
     OBSERVED_PROMISE,        /* stray: it is so */
     OBSERVED_PROMISE_GONE,   /* stray: its dialect and UID: it is not */
+    OBSERVED_OUTLOOK_BEGUN,  /* a value model is being made of what is known now */
+    OBSERVED_OUTLOOK,        /* decisions go by it from here on */
     OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
 };
 

@@ -77,6 +77,7 @@ struct store *store_new(const struct store_options *options)
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
+    store->expecting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -115,6 +116,7 @@ void store_free(struct store *store)
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);
     idleness_unref(store->idleness);
+    g_hash_table_unref(store->expecting);
     g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
@@ -409,12 +411,6 @@ const struct elastic_quotas *store_elastic_quotas(const struct store *store)
     return store->options.elastic_quotas ? quotas_elastic(store->quotas) : NULL;
 }
 
-const struct demand *store_demand(struct store *store)
-{
-    demand_settle(store->demand, store->ledger);
-    return store->demand;
-}
-
 struct hints *store_hints(struct store *store)
 {
     return store->hints;
@@ -443,16 +439,6 @@ struct node_books *store_ratings(struct store *store)
 struct node_books *store_verdicts(struct store *store)
 {
     return store->verdicts;
-}
-
-void store_learn(struct store *store, const struct demand *demand)
-{
-    const struct learned_demand learned = demand_tell(demand);
-
-    store_lock(store);
-    demand_learn(store->demand, &learned);
-    hints_forget_all(store->hints);
-    store_unlock(store);
 }
 
 struct arrivals *store_arrivals(struct store *store)

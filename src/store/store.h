@@ -198,6 +198,17 @@ const struct pod_rules *store_rules(const struct store *store, const char *uid);
 
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);
+/* The same for a decision about the request; NULL: none of the policies that may decide goes by it. */
+const struct demand *store_demand_for(struct store *store, const struct request *request);
+
+/* What follows from what was learned, and for the nodes as they are, is worked out anew, if some decision goes by it
+ * and enough has changed: by one thread, which waits for no call. Once it has begun, calls do not work it out
+ * themselves. Takes the lock where it begins, and where it ends. */
+void store_refresh_outlook(struct store *store);
+/* Its three parts, for a replay: the moment of the first and of the last are events. False: there is nothing to do. */
+bool store_begin_outlook(struct store *store, bool replayed);
+void store_make_outlook(struct store *store);
+void store_swap_outlook(struct store *store);
 /* What the next decision will go by, for who decides nothing: a copy, without the pods that it was worked
  * out from. Decisions do not change by it, since no record tells that somebody has looked. Takes the
  * lock itself. */

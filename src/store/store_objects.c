@@ -164,6 +164,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     strays_show(store->strays, store->ledger, view->name);
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     store_hope_node(store, view->name);
+    store_note_policy(store, view->name, node->policy);
     mark_node(store, view);
     note_mark(store, view->name, mark);
     note_claims(store, view->name,
@@ -202,6 +203,7 @@ void store_delete_node(struct store *store, const char *name)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     ledger_remove_node(store->ledger, name);
+    store_note_policy(store, name, NULL);
     store_hope_node(store, name);
     rejects_forget_node(store->rejects, name);
     note_mark(store, name, NULL);

@@ -124,6 +124,7 @@ static void copy_mark(const struct node *node, void *data)
     const struct copying *copying = data;
 
     quotas_copy_node(copying->copy->quotas, copying->from->quotas, node->name);
+    store_note_policy(copying->copy, node->name, node->policy);
 }
 
 static void copy_nodes(struct store *copy, struct store *store)
@@ -174,7 +175,8 @@ bool store_tell_ledger(struct store *store, struct ledger_reader *reader)
 /* Under the lock: what was worked out, for decisions or for readers before; NULL: it is to be. */
 static struct demand *known_demand(struct store *store)
 {
-    if (demand_is_settled(store->demand, store->ledger))
+    if (demand_is_settled(store->demand, store->ledger) ||
+        (store->apart && demand_value_model(store->demand)))
         return demand_dup_outcome(store->demand);
     if (store->told && demand_follows(store->told, store->demand, store->ledger))
         return demand_dup_outcome(store->told);

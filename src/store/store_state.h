@@ -28,6 +28,10 @@ struct store {
     atomic_uint n_waiting; /* threads that wait for the mutex */
     struct ledger *ledger;
     struct demand *demand;
+    struct outlook_draft *draft; /* a model that is being made (store_outlook.c), or NULL */
+    bool apart;                  /* models are made by a thread of their own */
+    GHashTable *expecting;       /* names of nodes whose own policy goes by the demand */
+    bool expected;               /* some decision went by the demand */
     struct demand *told; /* the same as readers see it, worked out once for many; or NULL */
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     bool any_unlooked;   /* of `pending` */
@@ -89,6 +93,11 @@ char *store_tell_coming(struct store *store);
 void store_hope_pod(struct store *store, const char *uid);
 void store_hope_groups(struct store *store); /* some have got enough pods, or too few */
 void store_hope_node(struct store *store, const char *name);
+
+/* images/store_outlook.c, under the lock: a node's own policy, or NULL; what was learned is another thing, and the
+ * next call works out what follows. */
+void store_note_policy(struct store *store, const char *name, const struct policy *policy);
+void store_drop_outlook(struct store *store);
 
 /* Before the store has read of the pod what else it says: which of its promises are stray. */
 void store_note_promises(struct store *store, const struct pod_view *pod);

@@ -144,7 +144,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
 {
     const struct filter_args *args = &call->args;
     g_autoptr(request) nothing = request_new(NULL, 0);
-    const struct demand *demand = store_demand(call->extender->store);
+    const struct demand *demand = store_demand_for(call->extender->store, NULL);
     struct node_cursor cursor = {0};
     bool others = false, takes;
 

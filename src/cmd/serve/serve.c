@@ -19,6 +19,7 @@
 #include "cmd/serve/replica.h"
 #include "cmd/serve/successor.h"
 #include "simulate/chooser.h"
+#include "verbs/outlook.h"
 #include "policy/policy_choice.h"
 #include "options/choices.h"
 #include "http/bearer.h"
@@ -54,6 +55,7 @@ struct serve {
     struct extender extender;
     struct auditor *auditor;
     struct chooser *chooser;
+    struct outlook *outlook;
     struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
     struct api_client *evicting; /* its own */
     struct operations operations;
@@ -438,8 +440,11 @@ static bool open_all(struct serve *serve, GError **error)
     serve->chooser = chooser_start(serve->store, &(struct chooser_options){0}, error);
     if (serve->chooser && choices_policy_of(config->policy) == &policy_auto)
         chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
-    return serve->auditor && serve->chooser && read_secrets(serve, error) &&
-           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
+    if (!*config->snapshot) /* where nothing changes but by calls */
+        serve->outlook = outlook_start(serve->store, error);
+    return serve->auditor && serve->chooser && (serve->outlook || *config->snapshot) &&
+           read_secrets(serve, error) && listen_all(serve, error) &&
+           keys_open(serve->keys, config, serve->backend, error) &&
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
            backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
@@ -463,6 +468,7 @@ static void close_all(struct serve *serve)
     if (serve->evicting)
         api_client_free(serve->evicting);
     auditor_free(serve->auditor);
+    outlook_free(serve->outlook);
     chooser_free(serve->chooser);
     replica_free(serve->replica);
     successor_free(serve->succession);

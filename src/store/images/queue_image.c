@@ -128,7 +128,8 @@ static bool begin_learned(struct queue_image *image)
 
     if (next_number(image) == 0)
         return false;
-    demand_unsettle(store->demand); /* as whoever learns it does */
+    demand_unsettle(store->demand); /* as whoever learns it does, these two */
+    store_drop_outlook(store);
     hints_forget_all(store->hints);
     image->learned = demand_dup(store->demand);
     return true;
