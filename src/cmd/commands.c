@@ -97,7 +97,10 @@ const struct command commands[] = {
          "taints, "
          "nodeSelector, nodeAffinity, CPU, memory and number of pods. What depends on other pods "
          "or "
-         "on volumes is not looked at, and the answer says which of that the pod has.",
+         "on volumes is not looked at, and the answer says which of that the pod has.\n\n"
+         "Exit status: 0 some node has the pod or takes it, or it asks for no GPU, 3 none takes "
+         "it, "
+         "1 it could not be found out.",
      .run = explain_run},
     {.name = "fit",
      .bit = COMMAND_FIT,

@@ -63,23 +63,23 @@ static bool read_question(const struct config *config, struct question *question
 
 /* --- a running extender --------------------------------------------------------------------- */
 
-static const char *output_name(const struct config *config)
+static const char *table_name(const struct config *config)
 {
-    return print_is_document(config) ? "json" : config->output == OUTPUT_WIDE ? "wide" : "table";
+    return config->output == OUTPUT_WIDE ? "wide" : "table";
 }
 
-static bool ask_server(const struct config *config, const struct question *question,
+static bool ask_server(const struct config *config, const struct question *question, bool table,
                        GString *ret_text, GError **error)
 {
     g_autofree char *title =
         question->file ? NULL : g_strdup_printf("%s/%s", question->ns, question->name);
     g_autofree char *escaped = title ? g_uri_escape_string(title, "/", FALSE) : NULL;
     g_autofree char *path =
-        g_strdup_printf("/api/v1/explain?output=%s%s%s", output_name(config),
+        g_strdup_printf("/api/v1/explain?output=%s%s%s", table ? table_name(config) : "json",
                         title ? "&pod=" : "", title ? escaped : "");
     const struct client_request request = {
         .path = path,
-        .accept = print_is_document(config) ? "application/json" : "text/plain",
+        .accept = table ? "text/plain" : "application/json",
         .post = question->file != NULL,
         .body = question->file,
         .length = question->file ? strlen(question->file) : 0,
@@ -108,7 +108,7 @@ static bool read_pod(const struct local *local, const struct question *question,
 }
 
 static bool look_at_cluster(const struct config *config, const struct question *question,
-                            GString *ret_text, GError **error)
+                            GString *ret_json, GString *ret_table, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct local local;
@@ -121,19 +121,38 @@ static bool look_at_cluster(const struct config *config, const struct question *
     if (found) {
         g_autoptr(explanation) explanation =
             explain_pod(local.store, backend_cluster(local.backend), &pod);
-        json_writer_init(&writer, ret_text);
-        if (print_is_document(config))
-            explanation_encode(&writer, explanation);
-        else
-            explanation_write(ret_text, explanation, config->output == OUTPUT_WIDE);
+        json_writer_init(&writer, ret_json);
+        explanation_encode(&writer, explanation);
+        explanation_write(ret_table, explanation, config->output == OUTPUT_WIDE);
     }
     local_close(&local);
     return found;
 }
 
+struct told {
+    const char *verdict;
+};
+static const struct json_field told_fields[] = {
+    JSON_FIELD_STRING(struct told, verdict, "verdict", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+/* Whether no node takes the pod, by the answer. */
+static bool is_no(const GString *json, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *document = json_parse(arena, json->str, json->len, error);
+    struct told told = {0};
+
+    return document && json_decode(arena, document, told_fields, &told, error) &&
+           (strcmp(told.verdict, "refused") == 0 || strcmp(told.verdict, "invalid") == 0);
+}
+
 enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
+    const bool is_document = print_is_document(config);
+    g_autoptr(GString) json = g_string_new(NULL);
+    g_autoptr(GString) table = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
     struct question question = {0};
     bool alone;
@@ -145,10 +164,12 @@ enum exit_code explain_run(const struct config *config, const struct config_inpu
         question_clear(&question);
         return EXIT_USAGE;
     }
-    if (alone)
-        look_at_cluster(config, &question, text, &failure);
-    else
-        ask_server(config, &question, text, &failure);
+    const bool ok = alone
+                        ? look_at_cluster(config, &question, json, table, &failure)
+                        : ask_server(config, &question, false, json, &failure) &&
+                              (is_document || ask_server(config, &question, true, table, &failure));
+    const bool no = ok && is_no(json, &failure);
     question_clear(&question);
-    return print_answer(config, text, failure);
+    const enum exit_code code = print_answer(config, is_document ? json : table, failure);
+    return code == EXIT_OK && no ? EXIT_DIFFERENT : code;
 }

@@ -131,11 +131,13 @@ enum exit_code fit_run(const struct config *config, const struct config_inputs *
         complain("what is to fit? Give a pod with -f, or --drain a node");
         return EXIT_USAGE;
     }
-    if (write_body(config, body, &failure) &&
-        (alone ? look_at_cluster(config, body, json, table, &failure)
-               : ask_server(config, body, false, json, &failure) &&
-                     (print_is_document(config) ||
-                      ask_server(config, body, true, table, &failure))))
+    if (!write_body(config, body, &failure)) {
+        complain("%s", failure->message);
+        return EXIT_USAGE;
+    }
+    if (alone ? look_at_cluster(config, body, json, table, &failure)
+              : ask_server(config, body, false, json, &failure) &&
+                    (print_is_document(config) || ask_server(config, body, true, table, &failure)))
         document = json_parse(arena, json->str, json->len, &failure);
     if (document)
         json_decode(arena, document, row_fields, &row, &failure);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/version.h"
+#include "cmd/misuse.h"
 #include "options/command.h"
 #include "options/nearest.h"
 #include "options/print.h"
@@ -78,7 +79,7 @@ static enum exit_code run(const struct command *command, const struct config_inp
     } else if (!knows_words(command, config->words)) {
         complain("'" PROGRAM " %s' does not know '%s'; it takes %s", command->name,
                  (const char *)config->words->pdata[0], command->words);
-    } else {
+    } else if (!misuse_found(command, config)) {
         tables_paint(print_has_colours(config));
         code = command->run(config, inputs);
     }

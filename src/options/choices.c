@@ -121,7 +121,7 @@ bool choices_output(size_t i, struct choice *ret_choice)
     static const struct choice choices[] = {
         {"table", "columns for people", OUTPUT_TABLE},
         {"wide", "more columns", OUTPUT_WIDE},
-        {"json", "what the server sent", OUTPUT_JSON},
+        {"json", "all of it, for scripts; docs/api.md has what they may rely on", OUTPUT_JSON},
         {"yaml", "the same as YAML", OUTPUT_YAML},
         {"jsonpath=",
          "what a template takes out of the JSON, as for kubectl: "

@@ -10,9 +10,10 @@
 
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,    /* what was asked for could not be done */
-    EXIT_USAGE = 2,     /* it was asked for in a way that cannot be understood */
-    EXIT_DIFFERENT = 3, /* audit: something was found; fit: not all fits; replay: a decision differs */
+    EXIT_FAILED = 1, /* what was asked for could not be done */
+    EXIT_USAGE = 2,  /* it was asked for in a way that cannot be understood */
+    EXIT_DIFFERENT =
+        3, /* the answer is no: explain, fit, plan, drain; something was found: audit, migrate, replay */
 };
 
 struct command {

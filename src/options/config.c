@@ -50,14 +50,26 @@ void config_free(struct config *config)
     g_free(config);
 }
 
+/* SOURCE_DEFAULT for a name that no option has. Several commands may have one of the same name. */
+static enum source source_of(const struct config *config, const char *name)
+{
+    enum source source = SOURCE_DEFAULT;
+
+    for (const struct option *option = options; option->name; option++) {
+        if (strcmp(option->name, name) == 0)
+            source = MAX(source, config->origins[option_position(option)].source);
+    }
+    return source;
+}
+
 bool config_on_command_line(const struct config *config, const char *name)
 {
-    for (const struct option *option = options; option->name; option++) {
-        if (strcmp(option->name, name) == 0 &&
-            config->origins[option_position(option)].source == SOURCE_FLAG)
-            return true;
-    }
-    return false;
+    return source_of(config, name) == SOURCE_FLAG;
+}
+
+bool config_has_given(const struct config *config, const char *name)
+{
+    return source_of(config, name) != SOURCE_DEFAULT;
 }
 
 static void set_origin(struct config *config, const struct option *option, enum source source,

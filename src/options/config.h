@@ -219,6 +219,8 @@ void config_free(struct config *config);
 
 /* Whether the option of that name was given on the command line. */
 bool config_on_command_line(const struct config *config, const char *name);
+/* Whether it was given anywhere. */
+bool config_has_given(const struct config *config, const char *name);
 
 /* Appends the values of the command's options as YAML that config_load reads, each with its
  * source as a comment. */

@@ -113,7 +113,7 @@ void help_write_program(const struct command *commands, GString *text)
                           "In one:\n"
                           "  kubectl apply -k manifests/base\n"
                           "\n'" PROGRAM " COMMAND --help' explains a command and its options.\n"
-                          "Exit status: 0 done, 1 failed, 2 not understood; audit: 3 differences.\n");
+                          "Exit status: 0 done, 1 failed, 2 not understood, 3 the answer is no.\n");
 }
 
 const struct command *command_find(const struct command *commands, const char *name)

@@ -311,8 +311,8 @@ const struct option options[] = {
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .help = "How long it goes on answering after SIGTERM with readiness failing, so that nobody is "
              "sent here any more when it ends: the readiness probe's period times its "
-             "failureThreshold, and some seconds for Service and kube-proxy. 0s where no Service "
-             "leads here."},
+             "failureThreshold, and some seconds for Service and kube-proxy. Where it is not given, it "
+             "counts in pods and with --leader-elect only: elsewhere no Service leads here."},
     {"drain-timeout", DURATION(drain_timeout_ms, "20s", 0, 10 * MINUTE_MS),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .help = "How long calls that are under way may take to finish after SIGTERM and "

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The next one where a key goes, or means something else. */
+#define DOCUMENT_VERSION "gpuledger.io/v1"
+
 bool print_is_document(const struct config *config)
 {
     return config->output == OUTPUT_JSON || config->output == OUTPUT_YAML ||
@@ -95,11 +98,25 @@ static char *make_printable(const struct config *config, const GString *text)
     return g_string_free(shown, FALSE);
 }
 
-enum exit_code print_answer(const struct config *config, const GString *body,
+/* The document with the version of what scripts may rely on, which docs/api.md states. */
+static GString *add_version(const GString *body)
+{
+    const char *rest = body->str + 1 + strspn(body->str + 1, " \n");
+    GString *text = g_string_new("{\"apiVersion\":\"" DOCUMENT_VERSION "\"");
+
+    g_string_append(text, *rest == '}' ? "" : ",");
+    g_string_append(text, rest);
+    return text;
+}
+
+enum exit_code print_answer(const struct config *config, const GString *answer,
                             const GError *failure)
 {
+    const bool is_whole = config->output == OUTPUT_JSON || config->output == OUTPUT_YAML;
+    g_autoptr(GString) versioned = is_whole && answer->str[0] == '{' ? add_version(answer) : NULL;
     g_autoptr(GString) made = g_string_new(NULL);
     g_autoptr(GError) unclear = NULL;
+    const GString *body = versioned ? versioned : answer;
     const GString *text = body;
 
     if (!failure && config->output == OUTPUT_YAML) {

@@ -45,7 +45,7 @@ def run(*arguments, env=None, stdout=subprocess.PIPE):
 class Server:
     """`gpuledger serve` on free ports. Its log is kept as it comes, line by line."""
 
-    def __init__(self, *arguments, env=None, snapshot=SNAPSHOT, wait=True):
+    def __init__(self, *arguments, env=None, snapshot=SNAPSHOT, wait=True, plain=False):
         self.log = []
         self._news = threading.Condition()
         self.process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Server:
                 *([f"--snapshot={snapshot}"] if snapshot else []),
                 "--listen=127.0.0.1:0",
                 "--ops-listen=127.0.0.1:0",
-                "--shutdown-delay=0s",
+                *([] if plain else ["--shutdown-delay=0s"]),
                 *map(str, arguments),
             ],
             env=environment(**(env or {})),

@@ -60,7 +60,7 @@ class Help(Case):
     def test_defaults_and_variables_are_shown(self):
         text = run("serve", "--help").stdout
         self.assertIn("default 25s; environment GPULEDGER_BIND_TIMEOUT", text)
-        self.assertIn("GPULEDGER_LISTEN or PORT (the port", text)
+        self.assertIn("GPULEDGER_LISTEN or PORT (the port only, of all", " ".join(text.split()))
         self.assertIn("spread: the emptiest card", text)
 
     def test_without_a_command(self):
@@ -123,6 +123,22 @@ class Errors(Case):
             "nodes", "-oxml",
         )
         self.fails(2, "unknown option '--listen'; --help lists all", "nodes", "--listen=x")
+
+    def test_what_makes_no_sense_is_2(self):
+        """Whatever the cluster: none is asked."""
+        place = "'n/x': what follows the slash is no card's index"
+        for message, *call in (
+                (place, "cordon", "n/x"), (place, "uncordon", "m", "n/x"), (place, "drain", "n/x"),
+                (f"option '--drain': {place}", "fit", "--drain=m,n/x"), ("option '--empty'", "plan", "--empty=n/x"),
+                ("is not like LABEL=VALUE", "switch", "n", "bad"), ("jsonpath, character", "audit", "-ojsonpath={"),
+                ("cannot read", "fit", "-f/nonexistent"), ("cannot read", "explain", "-f/nonexistent"),
+                ("cannot read", "plan", "-f/nonexistent"), ("NAMESPACE/NAME", "plan", "a/b/c"),
+                ("NAMESPACE/NAME", "explain", "a/b/c"), ("one word too many", "resume", "a", "b"),
+                ("which node", "resume"), ("what is to fit", "fit"), ("what is the goal", "plan")):
+            with self.subTest(call=call):
+                result = run(*call, env={"KUBECONFIG": "/nonexistent", "GPULEDGER_SERVER": "http://127.0.0.1:1"})
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertIn(message, result.stderr)
 
     def test_environment(self):
         self.fails(
@@ -476,7 +492,7 @@ class Client(Case):
         pods = json.loads(self.ask("pods", "-ojson", "-n", "ml"))["pods"]
         self.assertEqual(len(pods), len(self.ask("pods").splitlines()) - 1)
         self.assertEqual((pods[0]["name"], pods[0]["shares"][0]["card"]), ("tiny-llm-0", 0))
-        self.assertEqual(json.loads(self.ask("pods", "-ojson", "--namespace=other")), {"pods": []})
+        self.assertEqual(json.loads(self.ask("pods", "-ojson", "--namespace=other"))["pods"], [])
         self.assertEqual(len(self.ask("pods", "-n", "other").splitlines()), 1)
 
     def test_names_and_templates(self):
@@ -486,15 +502,25 @@ class Client(Case):
         self.assertEqual(self.ask("pods", "-n", "ml", "--output=name").splitlines()[0], "pod/ml/tiny-llm-0")
         self.assertEqual(self.ask("nodes", "-o", "jsonpath={.nodes[*].name}"), " ".join(names) + "\n")
         self.assertEqual(self.ask("explain", "ml/tiny-llm-0", "-ojsonpath={.name}"), "tiny-llm-0\n")
-        self.fails(1, "option '--output': jsonpath, character 3: expected a key behind '.'",
+        self.fails(2, "option '--output': jsonpath, character 3: expected a key behind '.'",
                    "nodes", f"--snapshot={SNAPSHOT}", "-ojsonpath={..name}")
         self.fails(2, "option '--output': name is for nodes and pods; audit has no objects of its own",
                    "audit", "-oname")
 
+    def test_documents_have_a_version(self):
+        for call in (["nodes"], ["nodes", "gpu-t4-0"], ["pods"], ["top"], ["quotas"], ["audit"],
+                     ["explain", "ml/tiny-llm-0"], ["fit", "--drain=gpu-t4-0"], ["drain", "gpu-t4-0"],
+                     ["plan", "--empty=gpu-t4-0/0"], ["migrate", "--from=hami"]):
+            with self.subTest(call=call):
+                answer = run(*call, "--snapshot", SNAPSHOT, "-ojson").stdout
+                self.assertEqual(next(iter(json.loads(answer).items())), ("apiVersion", "gpuledger.io/v1"))
+                same = run(*call, "--snapshot", SNAPSHOT, "-oyaml").stdout
+                self.assertEqual(same.splitlines()[0], 'apiVersion: gpuledger.io/v1')
+
     def test_rows_are_sorted(self):
         rows = [line.split()[0] for line in self.ask("nodes", "--sort-by=-free").splitlines()[1:]]
         self.assertEqual(rows, ["gpu-v100-0", "gpu-mixed-0", "gpu-mib-0", "gpu-t4-0"])
-        self.fails(1, "option '--sort-by': there is no column 'size'; there are 'NAME', 'CARDS (USED/TOTAL)', "
+        self.fails(2, "option '--sort-by': there is no column 'size'; there are 'NAME', 'CARDS (USED/TOTAL)', "
                       "'FREE', 'LARGEST FREE'", "nodes", f"--snapshot={SNAPSHOT}", "--sort-by=size")
         self.fails(2, "option '--sort-by': it sorts the rows of a table, and --output asks for none",
                    "nodes", f"--snapshot={SNAPSHOT}", "--sort-by=name", "-ojson")
@@ -531,7 +557,7 @@ class Client(Case):
     def test_resume(self):
         self.assertEqual(self.ask("resume", "gpu-t4-0"), "node gpu-t4-0 was not left out\n")
         self.assertEqual(json.loads(self.ask("resume", "gpu-t4-0", "-o", "json")),
-                         {"node": "gpu-t4-0", "resumed": False})
+                         {"apiVersion": "gpuledger.io/v1", "node": "gpu-t4-0", "resumed": False})
         self.fails(2, "which node? gpuledger resume NODE", "resume", "--server",
                    self.server.operations)
         self.fails(1, f"'{self.server.operations}/api/v1/nodes/no%20such/resume': status 404: node "
@@ -547,7 +573,7 @@ class Client(Case):
             for word, problem in (("n/x", "what follows the slash is no card's index, 0 to 255"),
                                   ("n/256", "what follows the slash is no card's index, 0 to 255"),
                                   ("/1", "the node's name is empty, expected NODE or NODE/CARD, such as gpu-1/0")):
-                self.fails(1, f"'{word}': {problem}", "cordon", word, "--kubeconfig", kubeconfig.name)
+                self.fails(2, f"'{word}': {problem}", "cordon", word, "--kubeconfig", kubeconfig.name)
             result = run("cordon", "n/1", "--kubeconfig", kubeconfig.name)
             self.assertEqual((result.returncode, result.stdout), (1, ""))
             self.assertRegex(result.stderr, "^gpuledger: node n: no connection to the API server")

@@ -68,17 +68,19 @@ class Explain(unittest.TestCase):
         file.write_text(text if isinstance(text, str) else json.dumps(text))
         return file
 
-    def alone(self, *arguments):
+    def alone(self, *arguments, code=0):
         result = run("explain", *arguments, "--snapshot", self.cluster)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual((result.returncode, result.stderr), (code, ""))
         return result.stdout
 
     def test_a_refused_pod(self):
-        text = self.alone("pod", "test/tight")
+        text = self.alone("pod", "test/tight", code=3)
         self.assertEqual(text, REFUSED + REMEDIES)
         with Server(snapshot=self.cluster) as server:
             asked = run("explain", "pod", "test/tight", "-s", server.operations)
-            self.assertEqual(asked.stdout, text)
+            self.assertEqual((asked.returncode, asked.stdout), (3, text))
+            taken = run("explain", "pod", "test/small", "-s", server.operations)
+            self.assertEqual((taken.returncode, taken.stdout), (0, self.alone("pod", "test/small")))
             status, body = call("GET", f"{server.operations}/api/v1/explain?pod=test/tight&output=table")
             self.assertEqual((status, body), (200, text))
 
@@ -121,7 +123,7 @@ class Explain(unittest.TestCase):
 
     def test_a_cordoned_node_that_refuses(self):
         file = self.write("pod.json", pod("huge", 17))
-        told = json.loads(self.alone("-f", file, "-ojson"))
+        told = json.loads(self.alone("-f", file, "-ojson", code=3))
         found = {each["name"]: each for each in told["nodes"]}
         self.assertEqual((found["n3"]["reason"], found["n3"]["cordoned"]), ("card_too_small", True))
         self.assertEqual(found["n3"]["why"],
@@ -138,7 +140,7 @@ class Explain(unittest.TestCase):
         self.assertIn("BESIDE      nobody\n", waiting)
 
     def test_a_pod_that_cannot_be_understood(self):
-        told = json.loads(self.alone("pod", "test/odd", "-ojson"))
+        told = json.loads(self.alone("pod", "test/odd", "-ojson", code=3))
         self.assertEqual(told["verdict"], "invalid")
         self.assertIn("aliyun.com/gpu-mem", told["failure"])
 
@@ -170,9 +172,9 @@ spec:
             import yaml  # pylint: disable=import-outside-toplevel
         except ImportError:
             self.skipTest("no YAML reader")
-        for title in ("test/tight", "test/a", "test/odd"):
-            self.assertEqual(yaml.safe_load(self.alone(title, "-oyaml")),
-                             json.loads(self.alone(title, "-ojson")))
+        for title, code in (("test/tight", 3), ("test/a", 0), ("test/odd", 3)):
+            self.assertEqual(yaml.safe_load(self.alone(title, "-oyaml", code=code)),
+                             json.loads(self.alone(title, "-ojson", code=code)))
 
     def test_the_place_of_an_older_pod(self):
         def since(second, which):
@@ -192,13 +194,13 @@ spec:
             self.assertEqual("takes it, first" in told, not option.endswith("1m"), told)
 
     def test_a_namespace_as_kubectl_takes_it(self):
-        told = self.alone("test/tight")
+        told = self.alone("test/tight", code=3)
         for arguments in (("pod", "tight", "-n", "test"), ("tight", "--namespace=test"), ("test/tight", "-ntest")):
             result = run("explain", *arguments, "--snapshot", self.cluster)
-            self.assertEqual((result.returncode, result.stdout), (0, told), result.stderr)
+            self.assertEqual((result.returncode, result.stdout), (3, told), result.stderr)
         with Server(snapshot=self.cluster) as server:
             result = run("explain", "tight", "-n", "test", "-s", server.operations)
-            self.assertEqual((result.returncode, result.stdout), (0, told), result.stderr)
+            self.assertEqual((result.returncode, result.stdout), (3, told), result.stderr)
 
     def test_nothing_changes(self):
         with Server(snapshot=self.cluster) as server:
@@ -233,8 +235,8 @@ spec:
         """What is asked for, why the one node refuses, and what would help."""
         result = run("explain", "-f", self.write("asked.json", asked), "--snapshot",
                      self.write("one.json", listing(*objects)), "-ojson", *options)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
         answer = json.loads(result.stdout)
+        self.assertEqual((result.returncode, result.stderr), (3 if answer["verdict"] == "refused" else 0, ""))
         return (answer["asks"], answer["nodes"][0]["why"],
                 [remedy["text"] for remedy in answer["remedies"]])
 

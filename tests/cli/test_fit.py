@@ -188,7 +188,7 @@ test/c   n1    large (new 2)
         for text in ("null", "42", "nothing of the kind"): # beside what is right by itself, too
             for more in ((), ("--drain", "n1")):
                 result = run("fit", "-f", self.write("no.yaml", text), *more, "--snapshot", cluster)
-                self.assertEqual(result.returncode, 1)
+                self.assertEqual(result.returncode, 2)
                 self.assertIn("expected an object", result.stderr)
 
 

@@ -80,7 +80,7 @@ ASKED = {
     "migrate": [["--from", "hami"], ["--from", HOSTILE], []],
     "replay": [["{record}"], [HOSTILE]],
     "simulate": [[], ["--policies", HOSTILE], ["--trace", f"/{HOSTILE}"], ["--trace", "{hostile}"], ["-o", "json"]],
-    "certs": [["--hosts", HOSTILE], ["--folder", f"/nowhere/{HOSTILE}"], [HOSTILE]],
+    "certs": [["--hosts", HOSTILE], ["--folder", f"/dev/null/{HOSTILE}"], [HOSTILE]],
     "dialects": [[HOSTILE]], "guard": [[HOSTILE]], "completion": [[HOSTILE]], "man": [[HOSTILE]],
     "version": [[HOSTILE]], "help": [[HOSTILE]],
     "serve": [["--snapshot", "{broken}"], ["--print-config", "--policy", HOSTILE], ["--config", "{hostile}"], ["--listen", HOSTILE],

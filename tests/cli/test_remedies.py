@@ -149,7 +149,7 @@ class Remedies(unittest.TestCase):
     def explain(self, asked, cluster):
         result = run("explain", "-f", self.write("asked.json", asked), "--snapshot",
                      cluster, "-ojson")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn((result.returncode, result.stderr), ((0, ""), (3, "")))
         return json.loads(result.stdout)
 
     # --- doing what is proposed: each changes objects or the pod in place -------------------------

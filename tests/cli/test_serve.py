@@ -242,6 +242,20 @@ class Stop(Case):
         server.wait_for("draining")
         self.assertEqual(server.exit_code(), 0)
 
+    def test_where_no_service_leads_nobody_is_waited_for(self):
+        """A saved cluster, even in a pod, where nobody says otherwise."""
+        for more in ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}):
+            server = self.start_plain(more)
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.exit_code(), 0)
+            self.assertFalse([line for line in server.log if "leaving" in line])
+
+    def start_plain(self, env):
+        """Without --shutdown-delay, which other tests are given."""
+        server = Server(plain=True, env=env)
+        self.addCleanup(server.__exit__)
+        return server
+
     def test_a_terminal_does_not_wait_for_that(self):
         server = self.start("--shutdown-delay=10m")
         server.signal(signal.SIGINT)

@@ -504,6 +504,15 @@ static void hand_over(struct serve *serve)
     replica_stop(serve->replica);
 }
 
+/* A Service leads to pods, which have this variable, and to none that serves a saved cluster. With an
+ * option somebody knows it better. */
+static bool is_behind_service(const struct config *config)
+{
+    if (config_has_given(config, "shutdown-delay") || config->leader_elect)
+        return true;
+    return !*config->snapshot && g_getenv("KUBERNETES_SERVICE_HOST");
+}
+
 /* Whoever calls through a Service has been sent here until a moment ago, and is still: a process that
  * has gone takes the pod's address along, and a connection to it neither comes about nor fails. So
  * readiness fails, and calls are answered as before until nobody is sent here any more, but that without a
@@ -512,7 +521,7 @@ static void hand_over(struct serve *serve)
 static void linger(struct serve *serve, const struct config *config, int signal_number)
 {
     g_atomic_int_set(&serve->extender.leaving, 1);
-    if (signal_number != SIGTERM || config->shutdown_delay_ms == 0)
+    if (signal_number != SIGTERM || config->shutdown_delay_ms == 0 || !is_behind_service(config))
         return;
     int64_t until_ms = now_ms() + config->shutdown_delay_ms;
     log_event(LOG_LEVEL_INFO, "leaving", LOG_TEXT("signal", strsignal(signal_number)),

@@ -59,6 +59,7 @@ bool node_query_ask(const struct config *config, const struct node_query *query,
 struct printed {
     GHashTable *rows;
     GString *text; /* of a document */
+    bool unsorted; /* there is no such column */
 };
 
 static bool write_names(const char *names, const GString *document, GString *text, GError **error)
@@ -75,7 +76,8 @@ static bool write_rows(const struct config *config, const struct listing *listin
     struct table *table = listing->make_rows(config, body, error);
     if (!table)
         return fail_within(error, "the answer is not understood: ");
-    const bool ok = (!*config->sort_by || table_sort(table, config->sort_by, error)) &&
+    printed->unsorted = *config->sort_by && !table_sort(table, config->sort_by, error);
+    const bool ok = !printed->unsorted &&
                     (!listing->write_summary || listing->write_summary(config, body, text, error));
 
     if (ok && config->watch && !listing->write_summary)
@@ -121,7 +123,7 @@ static enum exit_code show(const struct config *config, const struct node_query 
         fputs(SCREEN_CLEAR, stdout);
     const enum exit_code code = print_answer(config, text, failure);
     fflush(stdout);
-    return code;
+    return printed->unsorted ? EXIT_USAGE : code;
 }
 
 static bool fits(const struct config *config)
@@ -138,7 +140,7 @@ enum exit_code listing_run(const struct config *config, const char *node,
     struct node_query query = {.node = node, .listing = listing};
     g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GString) text = g_string_new(NULL);
-    struct printed printed = {rows, text};
+    struct printed printed = {rows, text, false};
     g_autoptr(GError) failure = NULL;
     enum exit_code code;
     bool local;
