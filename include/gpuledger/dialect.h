@@ -58,7 +58,7 @@ struct dialect_options {
     struct classes *classes; /* dialect/classes/classes.h; NULL: there are no classes of work */
 };
 
-#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 19)
+#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 20)
 
 /* Annotations to write; keys and values are owned. */
 struct annotations {
@@ -139,6 +139,9 @@ struct dialect_notes {
     const char *writes; /* what a bind writes, and who reads it */
     const char *played; /* node sides that the tests replay, with their versions */
     const char *limits; /* what is refused and why, what cannot be known */
+    /* The scheduler that its authors wrote, and what that sees of pods that gpuledger has bound. NULL: there is
+     * none, or it was not read. */
+    const char *own_scheduler, *sees;
 };
 
 /* How a container asks for cards, for whoever says in another dialect what it asks for: the resources
@@ -272,6 +275,12 @@ struct dialect {
     /* The annotations that make the node side hand out the cards of `allocation`. */
     void (*write_annotations)(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations);
+
+    /* The annotations by which the dialect's own scheduler sees pods of other dialects on a node that it
+     * serves, too. Such a node takes no pods whose cards gpuledger does not choose. NULL: it sees none
+     * of them, or by what their own dialect writes. */
+    void (*write_seen)(const struct allocation *allocation, const struct node *node,
+                       struct annotations *annotations);
 
     /* The annotation of a Node that names the pod which its plugin serves next, as
      * "TIME,NAMESPACE,NAME" with an RFC 3339 time; NULL: the plugin reads none. */

@@ -19,6 +19,26 @@ static void write_overview(GString *text)
     }
 }
 
+/* Whom each dialect's own scheduler sees, if it places pods on the same nodes. */
+static void write_schedulers(GString *text)
+{
+    g_string_append(
+        text,
+        "\n## Two schedulers on one node\n\n"
+        "gpuledger counts pods that others have bound, as each dialect below says. What others see "
+        "of "
+        "pods that gpuledger has bound is up to them. Neither sees what the other is about to "
+        "bind, so both may give the same room away at one moment; give each node to one of the two "
+        "where that matters.\n\n"
+        "| scheduler | dialect | sees of gpuledger's pods |\n|---|---|---|\n");
+    for (size_t i = 0; dialects[i]; i++) {
+        const struct dialect_notes *notes = &dialects[i]->notes;
+        if (notes->own_scheduler)
+            g_string_append_printf(text, "| %s | %s | %s |\n", notes->own_scheduler,
+                                   dialects[i]->name, notes->sees);
+    }
+}
+
 static void write_note(GString *text, const char *heading, const char *note)
 {
     if (note)
@@ -73,6 +93,7 @@ enum exit_code dialects_run(const struct config *config, const struct config_inp
         "hardware while they ran).\n\n");
 
     write_overview(text);
+    write_schedulers(text);
     for (size_t i = 0; dialects[i]; i++)
         write_dialect(text, dialects[i]);
     fputs(text->str, stdout);

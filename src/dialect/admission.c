@@ -37,6 +37,16 @@ static bool is_in_other_use(const struct node *node, const struct dialect *diale
     return false;
 }
 
+/* Another scheduler places pods there, too, and cannot be told which cards this one has. */
+static bool is_unseen(const struct node *node, const struct dialect *dialect)
+{
+    bool told = false;
+
+    for (int32_t i = 0; !dialect->names_cards && i < node->n_dialects; i++)
+        told |= node->dialects[i]->write_seen != NULL;
+    return told;
+}
+
 /* The node side's, else the pod's, the node's, the administrator's. */
 static const struct policy *pick_policy(const struct node *node, const struct request *request,
                                         const struct policy *policy)
@@ -59,6 +69,8 @@ static enum reason check_node(const struct node *node, const struct request *req
         return REASON_TERMS;
     if (terms && node_isolation(node, request) < terms->isolation_min)
         return REASON_ISOLATION;
+    if (is_unseen(node, request->dialect))
+        return REASON_OTHER_DIALECT;
     if (node_is_mixed(node) && is_in_other_use(node, request->dialect))
         return REASON_OTHER_USE;
     return request->dialect->refuse(node, request, options);

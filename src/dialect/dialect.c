@@ -350,8 +350,11 @@ static void merge_topology(struct topology *topology, const struct topology *oth
                            char **ret_warning)
 {
     const bool first_cards = topology->n_cards == 0;
+    /* Koordinator's capacity leaves out cards that are not well (koordinator@a7a1b76b:pkg/slo-controller/
+     * noderesource/plugins/gpudeviceresource/plugin.go:182). */
+    const bool fewer = other->dialect->write_seen && other->n_cards < topology->n_cards;
 
-    if ((!first_cards && other->n_cards > 0 && topology->n_cards != other->n_cards) ||
+    if ((!first_cards && other->n_cards > 0 && topology->n_cards != other->n_cards && !fewer) ||
         topology->n_dialects == NODE_DIALECTS_MAX ||
         topology->n_pools + other->n_pools > NODE_POOLS_MAX) {
         g_free(*ret_warning);
@@ -373,7 +376,7 @@ static void merge_topology(struct topology *topology, const struct topology *oth
         for (int32_t i = 0; i < other->n_cards; i++)
             topology->cards[i].memory = AMOUNT_BYTES_MAX;
     }
-    if (other->n_cards > 0)
+    if (other->n_cards > 0 && !fewer)
         merge_cards(topology, other);
     if (!topology->links)
         topology->links = links_ref(other->links);

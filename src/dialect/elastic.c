@@ -452,6 +452,11 @@ const struct dialect dialect_elastic = {
                      "`elasticgpu.io/gpu-memory`, divided among them.",
             .writes = "`elasticgpu.io/container-NAME` for each container with GPU (`0`, or `0,1`), "
                       "and `elasticgpu.io/assumed`." EXACT,
+            .own_scheduler = "elastic-gpu-scheduler",
+            .sees = "The annotations of any pod while it runs. When it starts it finds pods by a "
+                    "label that "
+                    "gpuledger does not write, and misses all that were bound before: this does "
+                    "not work.",
             .played = "elastic-gpu-agent 2609107",
             .limits = WHOLE_LIMITS,
         },

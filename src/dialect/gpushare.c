@@ -542,6 +542,10 @@ const struct dialect dialect_gpushare = {
                 "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
                 "plugin hands out the card of the oldest unassigned pod of the same size, so "
                 "pods of one size wait for each other on a node, until it has marked them.",
+            .own_scheduler = "gpushare-scheduler-extender",
+            .sees = "The card of any pod with `ALIYUN_COM_GPU_MEM_IDX`. It forgets a pod "
+                    "when its deletion begins, gpuledger when it has ended: in between it "
+                    "may hand out memory that is in use.",
             .played = "device plugin aff8a23, 2656995 and 45fb8b8",
             .limits =
                 "Several GPU containers, or a GPU init container, in one pod: the plugin "

@@ -234,6 +234,8 @@ const struct dialect dialect_intel = {
                 "Nothing. The cards that `gas-container-cards` names are counted as taken by "
                 "an equal part of the container's `millicores` and `memory.max` each, on nodes "
                 "without cards of other dialects. On others its cards are not kept.",
+            .own_scheduler = "Intel GAS",
+            .sees = "Nothing. No other dialect's pods use a card of its make.",
             .played = "none: pods as its extender leaves them",
             .limits = "Pods that ask for its resources and come to gpuledger all the same. Tiles "
                       "are not told apart.",

@@ -107,6 +107,10 @@ const struct dialect dialect_kai = {
                       "`runai-reservation`, counts as the only holder of the card whose UUID "
                       "`run.ai/reserve_for_gpu_index` has, and of every card of its node until it "
                       "does, or where no other dialect tells the UUIDs.",
+            .own_scheduler = "KAI",
+            .sees = "Pods with `nvidia.com/gpu` only. While its reservation holds a card, "
+                    "gpuledger keeps others off. Where pods of other dialects were there "
+                    "before, KAI puts its own on the same card: this does not work.",
             .played = "none: reservation pods as its binder leaves them",
             .limits = "The pods that share a reserved card are not told apart.",
         },

@@ -293,6 +293,79 @@ static struct allocation *read_allocation(const struct pod_view *view,
     return allocation;
 }
 
+/* --- pods of others ---------------------------------------------------------------------------- */
+
+/* What a pod has of a card: the larger of what runs together and of each init container. */
+struct part {
+    int64_t bytes, core; /* thousandths */
+    bool held;
+};
+
+static struct part part_of(const struct allocation *allocation, const struct node *node,
+                           const struct card *card)
+{
+    struct part part = {0}, start = {0};
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        if (share->device || node_share_card(node, share) != card)
+            continue;
+        const int64_t bytes =
+            share->exclusive ? card->memory : card_bytes(node, card, share->memory);
+        const int64_t core = share->exclusive ? CORE_WHOLE : share->core;
+        part.held = true;
+        part.bytes += share->init ? 0 : bytes;
+        part.core += share->init ? 0 : core;
+        start.bytes = share->init ? MAX(start.bytes, bytes) : start.bytes;
+        start.core = share->init ? MAX(start.core, core) : start.core;
+    }
+    return (struct part){MIN(MAX(part.bytes, start.bytes), card->memory),
+                         MIN(MAX(part.core, start.core), CORE_WHOLE), part.held};
+}
+
+static void write_amount(struct json_writer *writer, const char *resource, int64_t amount)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, amount);
+
+    json_key_string(writer, resource, text);
+}
+
+static void write_card(struct json_writer *writer, const struct card *card, const struct part *part)
+{
+    json_begin_object(writer);
+    json_key_int(writer, "minor", card->index);
+    if (card->uuid && g_str_has_prefix(card->uuid, UUID_PREFIX))
+        json_key_string(writer, "id", card->uuid);
+    json_key_object(writer, "resources");
+    write_amount(writer, RESOURCE_CORE, divide(part->core, PERCENT));
+    write_amount(writer, RESOURCE_MEMORY, part->bytes);
+    write_amount(writer, RESOURCE_RATIO,
+                 card->memory > 0 ? divide(part->bytes * 100, card->memory) : 100);
+    json_end_object(writer);
+    json_end_object(writer);
+}
+
+/* Its scheduler counts what device-allocated says of any pod, whoever has bound it, and looks at nothing else:
+ * koordinator a7a1b76b, pkg/scheduler/plugins/deviceshare/eventhandler_pod.go:44,104. */
+static void write_seen(const struct allocation *allocation, const struct node *node,
+                       struct annotations *annotations)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_array(&writer, "gpu");
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct part part = part_of(allocation, node, &node->cards[i]);
+        if (part.held)
+            write_card(&writer, &node->cards[i], &part);
+    }
+    json_end_array(&writer);
+    json_end_object(&writer);
+    annotations_add(annotations, KEY_ALLOCATED, g_strdup(text->str));
+}
+
 static const char *const resources[] = {STEM "*", NULL};
 
 static const char *const records[] = {
@@ -309,12 +382,22 @@ const struct dialect dialect_koordinator = {
             .asks = "Nothing of gpuledger: Koordinator's own scheduler places its pods.",
             .nodes = "Capacity `koordinator.sh/gpu-core`, 100 for each card, and "
                      "`koordinator.sh/gpu-memory`, divided among them.",
-            .writes = "Nothing. What `scheduling.koordinator.sh/device-allocated` says of a pod's "
+            .writes = "With pods of other dialects on nodes with its capacity "
+                      "`scheduling.koordinator.sh/device-allocated`, by which its scheduler sees "
+                      "what they have of which cards. For its own pods nothing. What "
+                      "`scheduling.koordinator.sh/device-allocated` says of a pod's "
                       "cards is counted, with what its containers ask for, so that pods of other "
                       "dialects find those cards taken: by its `id`, a UUID, on nodes whose "
                       "dialects tell UUIDs, else by its `minor`.",
+            .own_scheduler = "Koordinator's scheduler",
+            .sees = "What `device-allocated` says, which comes with the Binding. gpuledger "
+                    "does not see its Reservation objects.",
             .played = "none: pods as its scheduler leaves them",
-            .limits = "Pods that ask for its resources and come to gpuledger all the same.",
+            .limits =
+                "Pods that ask for its resources and come to gpuledger all the same. On a node "
+                "with its capacity, pods whose cards the node chooses, those of NVIDIA's "
+                "plugin and gpu-manager: its scheduler could not be told which they have. "
+                "Its Reservation objects are not read: what they keep is given to others.",
         },
     .resources = resources,
     .records = records,
@@ -323,4 +406,5 @@ const struct dialect dialect_koordinator = {
     .read_topology = read_topology,
     .read_request = read_request,
     .read_allocation = read_allocation,
+    .write_seen = write_seen,
 };

@@ -143,8 +143,7 @@ def koordinator_node(stage, cards=1, memory=16, core=None, **more):
 
 @row("koordinator-sh/koordinator@v1.8.0:pkg/scheduler/plugins/deviceshare/eventhandler_pod.go:44, 104",
      "a gpushare pod on a node that has Koordinator's capacity, too", "Koordinator knows what device-allocated says, whoever bound",
-     "device-allocated comes with the Binding, or the pod is refused", name="koordinator sees the pods of others",
-     known="device-allocated is not written")
+     "device-allocated comes with the Binding, or the pod is refused", name="koordinator sees the pods of others")
 def koordinator_sees(stage):
     koordinator_node(stage, 2)
     stage.start()

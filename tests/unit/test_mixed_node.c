@@ -157,6 +157,68 @@ START_TEST(who_counts_otherwise_is_ignored_and_named)
 }
 END_TEST
 
+#define KOORDINATOR(core) {"koordinator.sh/gpu-core", core}, {"koordinator.sh/gpu-memory", "32Gi"}
+
+static void expect_seen(const char *text)
+{
+    const struct node *node = ledger_node(book, "n");
+    const struct allocation *booked = ledger_get(book, "a");
+    g_auto(annotations) annotations = {0};
+
+    dialect_find("koordinator")->write_seen(booked, node, &annotations);
+    ck_assert_uint_eq(annotations.n, 1);
+    ck_assert_str_eq(annotations.items[0].key, "scheduling.koordinator.sh/device-allocated");
+    ck_assert_str_eq(annotations.items[0].value, text);
+}
+
+/* Koordinator's scheduler sees what others have. Its capacity may leave out a card that is not well. */
+START_TEST(koordinator_is_told_which_cards_others_have)
+{
+    static const char *const cores[] = {"200", "100"};
+
+    READ_NODE(GPUSHARE, KOORDINATOR(cores[_i]));
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(ledger_node(book, "n")->n_cards, 2);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "5"}), REASON_NONE);
+    book_placement("a");
+    expect_seen("{\"gpu\":[{\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"0\","
+                "\"koordinator.sh/gpu-memory\":\"5368709120\","
+                "\"koordinator.sh/gpu-memory-ratio\":\"32\"}}]}");
+}
+END_TEST
+
+/* Of a card, an init container has what it needs before the others come; a card of one's own is whole. */
+START_TEST(koordinator_is_told_the_most_that_a_pod_has)
+{
+    READ_NODE(GPUSHARE, KOORDINATOR("200"));
+    struct allocation *held = allocation_new("a", "ml", "a", 4);
+    held->dialect = dialect_find("elastic");
+    held->shares[0] = (struct share){.memory = {GIB, AMOUNT_BYTES}, .core = 101};
+    held->shares[1] = (struct share){.memory = {GIB, AMOUNT_BYTES}, .core = 100, .container = 1};
+    held->shares[2] =
+        (struct share){.memory = {4 * GIB, AMOUNT_BYTES}, .core = 50, .container = 2, .init = true};
+    held->shares[3] = (struct share){.card = 1, .exclusive = true};
+    ledger_put(book, "n", held);
+    expect_seen("{\"gpu\":[{\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"21\","
+                "\"koordinator.sh/gpu-memory\":\"4294967296\","
+                "\"koordinator.sh/gpu-memory-ratio\":\"25\"}},"
+                "{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-core\":\"100\","
+                "\"koordinator.sh/gpu-memory\":\"17179869184\","
+                "\"koordinator.sh/gpu-memory-ratio\":\"100\"}}]}");
+}
+END_TEST
+
+/* It could not be told which cards the node gives such a pod. */
+START_TEST(who_is_given_a_card_by_the_node_is_not_placed_beside_koordinator)
+{
+    READ_NODE({"nvidia.com/gpu", "2"}, KOORDINATOR("200"));
+    ck_assert_int_eq(ADMIT({"nvidia.com/gpu", "1"}), REASON_OTHER_DIALECT);
+    READ_NODE(TENCENT("200"), KOORDINATOR("200"));
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_OTHER_DIALECT);
+}
+END_TEST
+
 START_TEST(the_first_pod_decides_and_the_last_ones_end_frees)
 {
     READ_NODE(GPUSHARE, TENCENT("200"));
@@ -328,6 +390,9 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_cards_are_those_that_all_speak_of);
     tcase_add_test(tc, who_counts_otherwise_is_ignored_and_named);
+    tcase_add_loop_test(tc, koordinator_is_told_which_cards_others_have, 0, 2);
+    tcase_add_test(tc, koordinator_is_told_the_most_that_a_pod_has);
+    tcase_add_test(tc, who_is_given_a_card_by_the_node_is_not_placed_beside_koordinator);
     tcase_add_test(tc, the_first_pod_decides_and_the_last_ones_end_frees);
     tcase_add_test(tc, who_holds_a_card_holds_it_when_the_plugin_has_gone);
     tcase_add_test(tc, devices_are_held_when_the_node_shares_its_cards_otherwise);

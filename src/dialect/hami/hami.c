@@ -331,6 +331,11 @@ const struct dialect dialect_hami = {
                 "that are asked for, where it leaves the most places for others: "
                 "`hami.io/vgpu-mig-allocations`, or before v2.10 "
                 "`UUID[TEMPLATE-INSTANCE]`. " ONE_AT_A_TIME,
+            .own_scheduler = "HAMi's own scheduler",
+            .sees = "Pods with `hami.io/vgpu-node`. But it counts a pod from its filter on, bound "
+                    "or not, "
+                    "and its bind looks at no capacity: it fills what gpuledger has promised "
+                    "meanwhile. This does not work.",
             .played = "HAMi's plugin v2.5.3, v2.8.3, v2.9.0 and v2.10.0, the last three with MIG. "
                       "Read besides: v2.4.1, v2.6.1, v2.7.1",
             .limits =

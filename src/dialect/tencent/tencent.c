@@ -526,6 +526,9 @@ const struct dialect dialect_tencent = {
                       "node waits until kubelet has reported the start time of the last, and while "
                       "one that never ran is being deleted. Which whole cards a pod has, "
                       "gpu-manager writes before its containers start.",
+            .own_scheduler = "gpu-admission",
+            .sees = "The cards of any pod of the node with "
+                    "`tencent.com/predicate-gpu-idx`.",
             .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
             .limits =
                 "Refused: 101 to 199 core and the like, core below 100 without memory, memory "

@@ -26,11 +26,23 @@ static enum attempt_step refuse(struct attempt *attempt, enum bind_result result
 
 /* --- an earlier bind ------------------------------------------------------------------------ */
 
+/* What other schedulers of the node read. */
+static void describe_to_others(struct attempt *attempt, const struct allocation *allocation)
+{
+    const struct node *node = allocation->node;
+
+    for (int32_t i = 0; i < node->n_dialects; i++) {
+        if (node->dialects[i]->write_seen)
+            node->dialects[i]->write_seen(allocation, node, &attempt->annotations);
+    }
+}
+
 static void describe(struct attempt *attempt, const struct allocation *allocation)
 {
     annotations_clear(&attempt->annotations);
     attempt->dialect = allocation->dialect;
     allocation->dialect->write_annotations(allocation, allocation->node, &attempt->annotations);
+    describe_to_others(attempt, allocation);
     if (attempt->grouped && attempt->marks_group)
         annotations_add(&attempt->annotations, POD_GROUP_BOUND, g_strdup("true"));
     if (attempt->grouped && attempt->came_with > 0)
