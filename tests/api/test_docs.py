@@ -318,6 +318,16 @@ def check_sizes(tap):
         tap.ok(size <= most, f"{name} is short: {size} bytes of {most}")
 
 
+def check_limits(tap):
+    """Each table that somebody can fill is filled by the test that its row names."""
+    _, _, section = text("docs/design/limits.md").partition("## Who can fill it")
+    rows = re.findall(r"\(\.\./\.\./(tests/unit/\w+\.c)\) `(\w+)` \|$", section, re.M)
+    tap.equal(len(rows), section.count("\n| ") - 1, "docs/design/limits.md: each row names a test")
+    for name, test in rows:
+        tap.ok(f"START_TEST({test})" in text(name) and re.search(rf"tcase_add\w+\(\w+, {test}\b", text(name)),
+               f"docs/design/limits.md: {test} is run")
+
+
 def check_index(tap):
     """Every page is in the index, one about the design in that of ARCHITECTURE, too."""
     index, design = text("docs/README.md"), text("ARCHITECTURE.md")
@@ -457,6 +467,7 @@ def check(tap):
     check_numbers(tap, Document("README.md"))
     check_versions(tap, Document("docs/upgrade.md"))
     check_sizes(tap)
+    check_limits(tap)
     check_index(tap)
     check_places(tap)
     check_layers(tap)

@@ -77,6 +77,22 @@ START_TEST(a_search_that_is_not)
 }
 END_TEST
 
+/* Of the groups that one namespace has too many of, no pod comes; others' do. */
+START_TEST(who_has_all_groups_loses_its_own_alone)
+{
+    const struct pod_group_claim more = {.name = "more", .min = 2, .timeout_ms = 60000};
+
+    for (int i = 0; i < GANGS_NAMESPACE_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("g%d", i);
+        const struct pod_group_claim claim = {.name = name, .min = 2, .timeout_ms = 60000};
+        ck_assert(gangs_join(gangs, "evil", &claim, name, GANG_PENDING, &(struct gang_source){0}));
+    }
+    ck_assert(!gangs_join(gangs, "evil", &more, "m", GANG_PENDING, &(struct gang_source){0}));
+    group("ml", "a");
+    ck_assert_int_eq(ask("a-0", "pool"), GANG_YES);
+}
+END_TEST
+
 /* Who has taken its namespace's time in advance waits until that has come, others do not. */
 START_TEST(the_time_of_a_namespace)
 {
@@ -139,6 +155,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_search_that_is_cut_short);
     tcase_add_test(tests, a_search_that_is_not);
+    tcase_add_test(tests, who_has_all_groups_loses_its_own_alone);
     tcase_add_test(tests, the_time_of_a_namespace);
     tcase_add_test(tests, where_time_is_played);
     tcase_add_test(tests, who_has_a_place_keeps_it);
