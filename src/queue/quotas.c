@@ -5,6 +5,7 @@
 #include "json/json.h"
 #include "queue/holding.h"
 #include "queue/share_amounts.h"
+#include "queue/sums/quota_wants.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -27,11 +28,20 @@ struct quotas {
     char *text;             /* which says so, or NULL */
     GHashTable *nodes;      /* name -> struct mark * */
     struct space_sums *sums;
+    struct quota_wants *wants;
     GHashTable *wrong; /* a set of namespaces whose sums are wrong */
     GHashTable *found; /* those of the verification under way */
     struct resource_quotas *resources;
     struct elastic_quotas *elastic;
 };
+
+/* What was asked by number; 0: nothing. */
+struct judged {
+    uint64_t number;
+    enum reason reason;
+};
+
+#define JUDGED_MAX 256 /* of one room, by the numbers' remainders */
 
 struct quota_room {
     const struct quotas *quotas;
@@ -42,6 +52,7 @@ struct quota_room {
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
     GArray *kinds;                   /* struct kind, of nodes that were asked about */
     GHashTable *taken; /* model (a mark's) -> GPUs since it was measured, an int64_t * */
+    struct judged judged[JUDGED_MAX];
 };
 
 /* What follows for nodes of one model and pool. */
@@ -93,6 +104,7 @@ struct quotas *quotas_new(void)
 
     quotas->namespaces = new_namespaces();
     quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
+    quotas->wants = quota_wants_new();
     quotas->wrong = new_names();
     quotas->found = new_names();
     quotas->resources = resource_quotas_new();
@@ -127,6 +139,7 @@ void quotas_free(struct quotas *quotas)
     g_hash_table_unref(quotas->namespaces);
     g_hash_table_unref(quotas->nodes);
     space_sums_free(quotas->sums);
+    quota_wants_free(quotas->wants);
     g_hash_table_unref(quotas->wrong);
     g_hash_table_unref(quotas->found);
     resource_quotas_free(quotas->resources);
@@ -270,7 +283,7 @@ static int64_t size_wanted(const struct quota_room *room, const struct node *nod
 static void measure_pod(const struct allocation *pod, struct space_amounts *ret_amounts)
 {
     ret_amounts->gpus = size_of_all(pod);
-    resource_quotas_measure(pod, ret_amounts);
+    resource_quotas_measure(pod->node, pod->dialect, pod->shares, pod->n_shares, ret_amounts);
 }
 
 struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
@@ -312,6 +325,7 @@ static void take(struct quota_room *room, const struct allocation *allocation)
     }
     *taken = amount_add(*taken, size_of_all(allocation));
     g_array_set_size(room->kinds, 0);
+    memset(room->judged, 0, sizeof room->judged);
 }
 
 void quota_room_take(struct quota_room *room, struct allocation *allocation)
@@ -389,6 +403,13 @@ const struct elastic_room *quota_room_elastic(const struct quota_room *room)
     return room->elastic;
 }
 
+/* By a limit that cannot be kept. */
+static bool is_closed(const struct quota_room *room)
+{
+    return g_hash_table_contains(room->quotas->wrong, room->ns) ||
+           resource_room_is_closed(room->resources) || elastic_room_is_closed(room->elastic);
+}
+
 static bool is_within_limits(const struct quota_room *room, const struct node *node,
                              const struct placement *placement)
 {
@@ -405,13 +426,67 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
 {
     if (!room)
         return REASON_NONE;
-    if (g_hash_table_contains(room->quotas->wrong, room->ns))
+    if (is_closed(room))
         return REASON_QUOTA_UNKEPT;
     if (!is_within_limits(room, node, placement))
         return REASON_QUOTA;
     if (!resource_room_allows(room->resources, node, placement, NULL))
         return REASON_RESOURCE_QUOTA;
     return elastic_room_refuse(room->elastic, node, placement, NULL, NULL);
+}
+
+G_STATIC_ASSERT(QUOTA_WANT_KEYS == ELASTIC_KEYS_MAX && QUOTA_WANT_UNITS == SPACE_UNITS);
+
+uint64_t quota_room_number(const struct quota_room *room, const struct node *node,
+                           const struct placement *placement)
+{
+    const struct quotas *quotas = room->quotas;
+    const struct mark *mark = g_hash_table_lookup(quotas->nodes, node->name);
+    const struct dialect *dialect = placement->request->dialect;
+    struct space_amounts amounts = {0};
+    struct quota_want want;
+
+    memset(&want, 0, sizeof want);
+    want.model = mark ? mark->model : NULL;
+    want.pool = mark ? mark->pool : NULL;
+    want.gpus = size_of(node, dialect, placement->shares, placement->n_shares);
+    resource_quotas_measure(node, dialect, placement->shares, placement->n_shares, &amounts);
+    want.key = amounts.key;
+    memcpy(want.units, amounts.units, sizeof want.units);
+    elastic_quotas_measure_placed(quotas->elastic, node, placement, want.amounts);
+    return quota_wants_number(quotas->wants, &want, elastic_quotas_round(quotas->elastic));
+}
+
+static enum reason judge(const struct quota_room *room, const struct quota_want *want)
+{
+    const struct mark mark = {(GRefString *)want->model, (GRefString *)want->pool};
+
+    if (is_closed(room))
+        return REASON_QUOTA_UNKEPT;
+    if (room->limits) {
+        const struct quota_count count =
+            mark.model ? find_kind(room, &mark) : (struct quota_count){0};
+        if (!count.pooled || !count.limited || count.used + want->gpus > count.limit)
+            return REASON_QUOTA;
+    }
+    if (!resource_room_allows_amounts(room->resources, want->key, want->units))
+        return REASON_RESOURCE_QUOTA;
+    return elastic_room_judge(room->elastic, want->amounts);
+}
+
+bool quota_room_judge(struct quota_room *room, uint64_t number, enum reason *ret_reason)
+{
+    struct judged *judged = &room->judged[number % JUDGED_MAX];
+
+    if (judged->number != number) {
+        const struct quota_want *want = quota_wants_get(
+            room->quotas->wants, number, elastic_quotas_round(room->quotas->elastic));
+        if (!want)
+            return false;
+        *judged = (struct judged){number, judge(room, want)};
+    }
+    *ret_reason = judged->reason;
+    return true;
 }
 
 /* --- what would be given back --------------------------------------------------------------- */
@@ -422,8 +497,7 @@ bool quota_room_lacks(const struct quota_room *room, const struct node *node,
     struct quota_count count;
 
     ret_lacks[0] = 0;
-    if (elastic_room_is_closed(room->elastic) ||
-        g_hash_table_contains(room->quotas->wrong, room->ns))
+    if (is_closed(room))
         return false;
     if (room->limits) {
         quota_room_count(room, node, &count);

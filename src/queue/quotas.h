@@ -71,6 +71,12 @@ void quota_room_take(struct quota_room *room, struct allocation *allocation);
 enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
                               const struct placement *placement);
 
+/* The number of what the request would count as it was placed there (queue/sums/quota_wants.h), for namespaces with
+ * other quotas as well; and the same answer again by number: false, if it is forgotten. */
+uint64_t quota_room_number(const struct quota_room *room, const struct node *node,
+                           const struct placement *placement);
+bool quota_room_judge(struct quota_room *room, uint64_t number, enum reason *ret_reason);
+
 /* What pods that count where the request's pod counts would have to give back, by limit, before the request may
  * go to the node; false: nothing that they give back lets it. And what one of them that is on the node would
  * give back. */

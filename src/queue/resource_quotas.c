@@ -24,6 +24,7 @@ struct holding {
 struct limit {
     const char *key; /* a dialect's */
     int64_t value;
+    bool closed; /* it cannot be read, and nothing was known of it before: it lets nothing pass */
 };
 
 struct quota {
@@ -49,6 +50,7 @@ struct resource_room {
     const char *keys[KIND_N];
     struct holding used;
     GArray *bounds; /* struct bound */
+    bool closed;    /* by a limit that cannot be read */
 };
 
 static void quota_free(gpointer data)
@@ -140,7 +142,7 @@ static bool is_core_key(const char *key)
     return false;
 }
 
-/* NULL: one of them cannot be read. */
+/* One that cannot be read is closed, with an error. */
 static GArray *read_limits(const struct resource_quotas *quotas,
                            const struct resource_quota_view *view, GError **error)
 {
@@ -150,10 +152,15 @@ static GArray *read_limits(const struct resource_quotas *quotas,
         struct limit limit = {.key = find_key(view->hard.items[i].key)};
         if (!limit.key)
             continue;
-        if (!quantity_parse(view->hard.items[i].value, &limit.value, error)) {
-            g_prefix_error(error, "ResourceQuota '%s/%s': '%s': ", view->ns, view->name,
+        g_autoptr(GError) failure = NULL;
+        if (!quantity_parse(view->hard.items[i].value, &limit.value, &failure)) {
+            g_prefix_error(&failure, "ResourceQuota '%s/%s': '%s': ", view->ns, view->name,
                            limit.key);
-            return NULL;
+            if (error && !*error)
+                g_propagate_error(error, g_steal_pointer(&failure));
+            limit.closed = true;
+            g_array_append_val(limits, limit);
+            continue;
         }
         if (!is_core_key(limit.key))
             limit.value =
@@ -171,9 +178,19 @@ static bool same_limits(const GArray *one, const GArray *other)
     for (guint i = 0; same && i < one->len; i++) {
         const struct limit *left = &g_array_index(one, struct limit, i);
         const struct limit *right = &g_array_index(other, struct limit, i);
-        same = left->key == right->key && left->value == right->value;
+        same =
+            left->key == right->key && left->value == right->value && left->closed == right->closed;
     }
     return same;
+}
+
+static bool is_any_closed(const GArray *limits)
+{
+    for (guint i = 0; i < limits->len; i++) {
+        if (g_array_index(limits, struct limit, i).closed)
+            return true;
+    }
+    return false;
 }
 
 bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
@@ -181,20 +198,21 @@ bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_q
 {
     struct quota *before = find(quotas, view->ns, view->name);
     g_autoptr(GArray) limits = read_limits(quotas, view, error);
+    const bool closed = is_any_closed(limits);
 
     if (before)
         before->generation = generation;
-    if (!limits)
-        return false;
+    if (closed && before && !is_any_closed(before->limits))
+        return false; /* what it said before counts on */
     *ret_changed = before ? !same_limits(before->limits, limits) : limits->len > 0;
     if (!*ret_changed)
-        return true;
+        return !closed;
     if (before)
         g_ptr_array_remove(quotas->all, before);
     if (limits->len > 0)
         g_ptr_array_add(quotas->all, quota_new(view->ns, view->name, generation,
                                                g_steal_pointer(&limits)));
-    return true;
+    return !closed;
 }
 
 void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, const char *name)
@@ -253,12 +271,14 @@ bool resource_quotas_limit(const struct resource_quotas *quotas)
 
 G_STATIC_ASSERT(SPACE_UNITS == KIND_N);
 
-void resource_quotas_measure(const struct allocation *pod, struct space_amounts *ret_amounts)
+void resource_quotas_measure(const struct node *node, const struct dialect *dialect,
+                             const struct share *shares, uint32_t n_shares,
+                             struct space_amounts *ret_amounts)
 {
-    if (!pod->dialect || !pod->dialect->quota_memory)
+    if (!dialect || !dialect->quota_memory)
         return;
-    const struct holding held = add_up(pod->node, pod->shares, pod->n_shares);
-    ret_amounts->key = pod->dialect->quota_memory;
+    const struct holding held = add_up(node, shares, n_shares);
+    ret_amounts->key = dialect->quota_memory;
     memcpy(ret_amounts->units, held.amounts, sizeof held.amounts);
 }
 
@@ -274,8 +294,10 @@ static void add_bounds(struct resource_room *room, const struct quota *quota)
         const struct limit *limit = &g_array_index(quota->limits, struct limit, i);
         for (int kind = 0; kind < KIND_N; kind++) {
             const struct bound bound = {quota, (enum kind)kind, limit->value};
-            if (g_strcmp0(limit->key, room->keys[kind]) == 0)
-                g_array_append_val(room->bounds, bound);
+            if (g_strcmp0(limit->key, room->keys[kind]) != 0)
+                continue;
+            room->closed |= limit->closed;
+            g_array_append_val(room->bounds, bound);
         }
     }
 }
@@ -313,6 +335,11 @@ void resource_room_free(struct resource_room *room)
         return;
     g_array_unref(room->bounds);
     g_free(room);
+}
+
+bool resource_room_is_closed(const struct resource_room *room)
+{
+    return room && room->closed;
 }
 
 void resource_room_take(struct resource_room *room, struct allocation *allocation)
@@ -359,6 +386,20 @@ bool resource_room_allows(const struct resource_room *room, const struct node *n
     if (ret_count)
         ret_count->alone = exceeded == 1;
     return exceeded == 0;
+}
+
+bool resource_room_allows_amounts(const struct resource_room *room, const char *key,
+                                  const int64_t units[SPACE_UNITS])
+{
+    if (!room || g_strcmp0(key, room->keys[KIND_MEMORY]) != 0)
+        return true;
+    for (guint i = 0; i < room->bounds->len; i++) {
+        const struct bound *bound = &g_array_index(room->bounds, struct bound, i);
+        const int64_t wanted = units[bound->kind];
+        if (wanted > 0 && room->used.amounts[bound->kind] + wanted > bound->limit)
+            return false;
+    }
+    return true;
 }
 
 G_STATIC_ASSERT(RESOURCE_AMOUNTS == KIND_N);
@@ -408,6 +449,8 @@ void resource_quotas_each(const struct resource_quotas *quotas,
         const struct quota *quota = g_ptr_array_index(quotas->all, i);
         for (guint j = 0; j < quota->limits->len; j++) {
             const struct limit *limit = &g_array_index(quota->limits, struct limit, j);
+            if (limit->closed)
+                continue;
             visit(&(struct resource_limit){quota->ns, quota->name, limit->key, unit_of(limit->key),
                                            limit->value},
                   data);

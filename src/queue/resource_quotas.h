@@ -28,7 +28,8 @@ void resource_quotas_scale(struct resource_quotas *quotas, int64_t mib);
 struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas);
 
 /* Replaces the one of that name; the generation is the caller's mark, for resource_quotas_sweep. One
- * that cannot be read leaves the one before it. The API server tells of each at every change of what
+ * that cannot be read leaves the one before it, or, if there is none, lets no pod of its namespace pass that asks for
+ * what it limits (resource_room_is_closed). The API server tells of each at every change of what
  * it has counted: `ret_changed` says whether limits have changed. */
 bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
                          uint32_t generation, bool *ret_changed, GError **error);
@@ -45,11 +46,15 @@ struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
                                            const struct request *request);
 /* Some namespace is limited: the sums are to be caught up first. */
 bool resource_quotas_limit(const struct resource_quotas *quotas);
-/* What a pod counts in the sums. */
-void resource_quotas_measure(const struct allocation *pod, struct space_amounts *ret_amounts);
+/* What a pod with these shares on the node counts in the sums. */
+void resource_quotas_measure(const struct node *node, const struct dialect *dialect,
+                             const struct share *shares, uint32_t n_shares,
+                             struct space_amounts *ret_amounts);
 void resource_room_free(struct resource_room *room); /* NULL is ignored */
 /* An allocation of that namespace was made since; no room (NULL): no limit. */
 void resource_room_take(struct resource_room *room, struct allocation *allocation);
+
+bool resource_room_is_closed(const struct resource_room *room); /* REASON_QUOTA_UNKEPT */
 
 /* What decides: MiB, or percent of a card's compute. */
 struct resource_count {
@@ -62,6 +67,10 @@ struct resource_count {
  * largest cards. If there is not, `ret_count`, if not NULL, is of the first limit in the way. */
 bool resource_room_allows(const struct resource_room *room, const struct node *node,
                           const struct placement *placement, struct resource_count *ret_count);
+
+/* The same of what was measured (resource_quotas_measure). */
+bool resource_room_allows_amounts(const struct resource_room *room, const char *key,
+                                  const int64_t units[SPACE_UNITS]);
 
 /* Of memory and compute: what would have to be given back before there is room for what is asked for, on the
  * node's largest cards; and what an allocation of the namespace would give back. No room (NULL): nothing. */

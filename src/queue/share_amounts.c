@@ -58,6 +58,17 @@ static int64_t memory_of(const struct node *node, const struct share *share)
     return MIN(bytes, INT64_MAX / SHARE_UNIT);
 }
 
+bool share_pods_are_alike(const struct allocation *one, const struct allocation *other)
+{
+    const struct share *left = &one->shares[0], *right = &other->shares[0];
+
+    return one->n_shares == 1 && other->n_shares == 1 && one->dialect == other->dialect &&
+           !left->device && !right->device && left->memory.kind == right->memory.kind &&
+           left->memory.value == right->memory.value && left->core == right->core &&
+           left->exclusive == right->exclusive && left->init == right->init &&
+           card_size(one->node, left) == card_size(other->node, right);
+}
+
 int64_t share_gpus(const struct node *node, const struct share *share)
 {
     const int64_t size = share->device ? 0 : card_size(node, share);

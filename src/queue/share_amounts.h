@@ -20,6 +20,10 @@ int64_t share_thousandths(int64_t amount);
  * counts as one of the node's largest. */
 int64_t share_gpus(const struct node *node, const struct share *share);
 
+/* Two pods of one node, of a share of a card each, count the same in all of these measures: mostly a node's pods
+ * do, and one of them is measured for all. */
+bool share_pods_are_alike(const struct allocation *one, const struct allocation *other);
+
 /* Its memory in KiB. */
 int64_t share_kib(const struct node *node, const struct share *share);
 

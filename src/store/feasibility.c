@@ -383,19 +383,57 @@ int32_t feasibility_ahead(const struct feasibility *question)
            question->n_equals;
 }
 
+bool feasibility_is_plain_beside_quotas(const struct feasibility *question)
+{
+    return !question->ordered && !question->kept;
+}
+
 bool feasibility_is_plain(const struct feasibility *question)
 {
-    return !limits(question) && !question->ordered && !question->kept;
+    return !limits(question) && feasibility_is_plain_beside_quotas(question);
+}
+
+bool feasibility_lasts_beside_quotas(struct feasibility *question, const struct node *node)
+{
+    return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
+           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX &&
+           feasibility_is_plain_beside_quotas(question) &&
+           (is_calm(question, node) ||
+            (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
+             nominees_see(&question->nominees, node) == node));
 }
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
-           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX &&
-           feasibility_is_plain(question) &&
-           (is_calm(question, node) ||
-            (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
-             nominees_see(&question->nominees, node) == node));
+    return !limits(question) && feasibility_lasts_beside_quotas(question, node);
+}
+
+static bool is_of_quotas(enum reason reason)
+{
+    return reason == REASON_QUOTA || reason == REASON_RESOURCE_QUOTA ||
+           reason == REASON_QUOTA_MAX || reason == REASON_QUOTA_LENT ||
+           reason == REASON_QUOTA_UNKEPT;
+}
+
+struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason)
+{
+    const struct quota_room *room = limits(question);
+
+    if (!room || (reason != REASON_NONE && !is_of_quotas(reason)))
+        return (struct node_verdict){reason, 0};
+    return (struct node_verdict){REASON_NONE,
+                                 quota_room_number(room, question->found, &question->scratch)};
+}
+
+bool feasibility_recall(const struct feasibility *question, const struct node_verdict *verdict,
+                        enum reason *ret_reason)
+{
+    struct quota_room *room = limits(question) ? question->room : NULL;
+
+    *ret_reason = verdict->reason;
+    if (!room || verdict->reason != REASON_NONE)
+        return true;
+    return verdict->number != 0 && quota_room_judge(room, verdict->number, ret_reason);
 }
 
 void feasibility_rate(const struct feasibility *question, const struct policy *policy,

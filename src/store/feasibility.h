@@ -115,9 +115,17 @@ int32_t feasibility_ahead(const struct feasibility *question);
 /* Whether the answer depends on nothing but the request and the node's version, so that it may be
  * remembered. Then the pod waits for nobody there. */
 bool feasibility_lasts(struct feasibility *question, const struct node *node);
+/* The same but for quotas: the answer was of the cards alone, or is a quota's. */
+bool feasibility_lasts_beside_quotas(struct feasibility *question, const struct node *node);
 /* The same for all nodes of which feasibility_is_calm is true and was when it was remembered, as long as
  * their versions are: nothing of the pod but its request counts, nor who came before it. */
 bool feasibility_is_plain(const struct feasibility *question);
+bool feasibility_is_plain_beside_quotas(const struct feasibility *question);
+/* What is to be remembered of the node that was asked about last, without ret_placement, and lasts; and what follows
+ * from it for this question. False: it is to be asked anew. */
+struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason);
+bool feasibility_recall(const struct feasibility *question, const struct node_verdict *verdict,
+                        enum reason *ret_reason);
 /* Nobody is on the way to the node, has room kept on it or was rejected there, as far as the question,
  * which is of many, knows. */
 bool feasibility_is_calm(const struct feasibility *question, const struct node_pulse *pulse);

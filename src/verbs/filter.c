@@ -45,15 +45,19 @@ static enum reason ask_node(struct steering *steering, struct node_book *book,
     struct feasibility *question = steering->question;
     const struct node *node = cursor->node;
     const bool calm = book && node && feasibility_is_calm(question, cursor->pulse);
+    struct node_verdict verdict;
     enum reason reason;
 
-    if (calm && verdict_find(book, cursor, &reason)) {
+    if (calm && verdict_find(book, cursor, &verdict) &&
+        feasibility_recall(question, &verdict, &reason)) {
         steering_recall(steering, cursor->place, reason);
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
-    if (calm && feasibility_lasts(question, node))
-        verdict_note(book, cursor, reason);
+    if (calm && feasibility_lasts_beside_quotas(question, node)) {
+        verdict = feasibility_verdict(question, reason);
+        verdict_note(book, cursor, &verdict);
+    }
     return reason;
 }
 
@@ -74,7 +78,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
     struct node_book *book = NULL;
-    if (feasibility_is_plain(&question))
+    if (feasibility_is_plain_beside_quotas(&question))
         book = node_books_open(store_verdicts(call->extender->store), ledger, request,
                                question.admission.policy, question.admission.demand);
     const enum node_part part = book && !book->is_new ? NODE_PULSE : NODE_SUMMARY;

@@ -285,6 +285,30 @@ START_TEST(they_are_waited_for_if_they_are_wanted)
 }
 END_TEST
 
+/* Nothing is known of it: it lets nobody of its namespace pass, and others do. */
+START_TEST(a_new_limit_that_cannot_be_read_lets_nothing_pass)
+{
+    static const char *const spaces[] = {"ml", "other"};
+
+    begin(true);
+    for (int round = 0; round < 2; round++) {
+        if (round == 0)
+            SET_QUOTA("new", {LIMIT_MEM, "much"});
+        else
+            SET_QUOTA("new", {LIMIT_MEM, "9999"});
+        for (size_t i = 0; i < G_N_ELEMENTS(spaces); i++) {
+            g_autofree char *body =
+                g_strdup_printf("{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"%s\","
+                                "\"uid\":\"x\"},\"spec\":{"
+                                "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" GPU
+                                "\":\"1\",\"" MEM "\":\"100\"}}}]}},\"NodeNames\":[\"small\"]}",
+                                spaces[i]);
+            expect_filter(body, "small", round == 0 && i == 0 ? "" : "small", "cannot be kept");
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("resource_quotas");
@@ -304,6 +328,7 @@ int main(void)
     tcase_add_test(tcase, without_the_option_there_are_none);
     TCase *lists = tcase_create("lists");
     tcase_add_test(lists, they_are_waited_for_if_they_are_wanted);
+    tcase_add_test(tcase, a_new_limit_that_cannot_be_read_lets_nothing_pass);
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, lists);
     return suite_run(suite);

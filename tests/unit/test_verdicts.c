@@ -204,7 +204,7 @@ static void note(struct node_books *verdicts, struct ledger *ledger,
     struct node_cursor cursor = {0};
 
     ledger_next_node(ledger, &cursor, "units", NODE_SUMMARY);
-    verdict_note(open_book(verdicts, ledger, query), &cursor, reason);
+    verdict_note(open_book(verdicts, ledger, query), &cursor, &(struct node_verdict){reason, 0});
 }
 
 /* REASON_N: nothing is remembered. */
@@ -212,10 +212,11 @@ static enum reason find_verdict(struct node_books *verdicts, struct ledger *ledg
                                 const struct admission_query *query)
 {
     struct node_cursor cursor = {0};
-    enum reason reason;
+    struct node_verdict verdict;
 
     ledger_next_node(ledger, &cursor, "units", NODE_SUMMARY);
-    return verdict_find(open_book(verdicts, ledger, query), &cursor, &reason) ? reason : REASON_N;
+    return verdict_find(open_book(verdicts, ledger, query), &cursor, &verdict) ? verdict.reason
+                                                                               : REASON_N;
 }
 
 START_TEST(each_part_of_the_key_counts)

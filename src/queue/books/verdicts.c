@@ -5,26 +5,31 @@
 #define REASON_BITS 8
 G_STATIC_ASSERT(REASON_N <= 1 << REASON_BITS);
 
-/* The node's version, and the reason; 0: none. */
-typedef uint64_t verdict;
+struct entry {
+    uint64_t seen; /* the node's version, and the reason; 0: none */
+    uint64_t number;
+};
 
 struct node_books *verdicts_new(void)
 {
-    return node_books_new(sizeof(verdict), (struct node_books_limits){32, 1U << 18});
+    return node_books_new(sizeof(struct entry), (struct node_books_limits){32, 1U << 18});
 }
 
 bool verdict_find(const struct node_book *book, const struct node_cursor *cursor,
-                  enum reason *ret_reason)
+                  struct node_verdict *ret_verdict)
 {
-    const verdict found = ((const verdict *)book->entries)[cursor->place];
+    const struct entry *entry = &((const struct entry *)book->entries)[cursor->place];
 
-    if (found >> REASON_BITS != cursor->pulse->version)
+    if (entry->seen >> REASON_BITS != cursor->pulse->version)
         return false;
-    *ret_reason = found & ((1 << REASON_BITS) - 1);
+    ret_verdict->reason = entry->seen & ((1 << REASON_BITS) - 1);
+    ret_verdict->number = entry->number;
     return true;
 }
 
-void verdict_note(struct node_book *book, const struct node_cursor *cursor, enum reason reason)
+void verdict_note(struct node_book *book, const struct node_cursor *cursor,
+                  const struct node_verdict *verdict)
 {
-    ((verdict *)book->entries)[cursor->place] = cursor->pulse->version << REASON_BITS | reason;
+    ((struct entry *)book->entries)[cursor->place] =
+        (struct entry){cursor->pulse->version << REASON_BITS | verdict->reason, verdict->number};
 }

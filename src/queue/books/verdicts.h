@@ -15,11 +15,19 @@
 
 struct node_cursor; /* core/ledger.h */
 
+/* Of the cards alone: REASON_NONE, it takes the pod at once. What quotas say then follows from what it would
+ * count there (quota_room_judge). */
+struct node_verdict {
+    enum reason reason;
+    uint64_t number; /* 0: not known */
+};
+
 /* For the other two. */
 struct node_books *verdicts_new(void);
 
-/* Of the node where the cursor is, of which nothing else is read. REASON_NONE: it takes the pod at once.
- * False: nothing is remembered of the node as it is. */
+/* Of the node where the cursor is, of which nothing else is read. False: nothing is remembered of the node as it
+ * is. */
 bool verdict_find(const struct node_book *book, const struct node_cursor *cursor,
-                  enum reason *ret_reason);
-void verdict_note(struct node_book *book, const struct node_cursor *cursor, enum reason reason);
+                  struct node_verdict *ret_verdict);
+void verdict_note(struct node_book *book, const struct node_cursor *cursor,
+                  const struct node_verdict *verdict);

@@ -82,6 +82,7 @@ static void rebuild(struct elastic_quotas *quotas)
     quotas->keys = keys;
     accounts_make(quotas);
     elastic_settle_holders(quotas, same);
+    quotas->round += !same;
     choices_weigh(quotas);
 }
 
@@ -341,6 +342,19 @@ void elastic_quotas_measure(const struct elastic_quotas *quotas,
     memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
     for (guint key = 0; key < quotas->keys->len; key++)
         ret_amounts[key] = elastic_amount(quotas, key, allocation);
+}
+
+void elastic_quotas_measure_placed(const struct elastic_quotas *quotas, const struct node *node,
+                                   const struct placement *placement,
+                                   int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
+    elastic_measure_placement(quotas, node, placement, ret_amounts);
+}
+
+uint64_t elastic_quotas_round(const struct elastic_quotas *quotas)
+{
+    return quotas->round;
 }
 
 void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct node *node,

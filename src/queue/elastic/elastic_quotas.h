@@ -175,6 +175,14 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);
 
+/* The same for amounts by key, as they were measured in a round: a number that is another one after each change of
+ * the keys. */
+enum reason elastic_room_judge(const struct elastic_room *room, const int64_t *wanted);
+void elastic_quotas_measure_placed(const struct elastic_quotas *quotas, const struct node *node,
+                                   const struct placement *placement,
+                                   int64_t ret_amounts[ELASTIC_KEYS_MAX]);
+uint64_t elastic_quotas_round(const struct elastic_quotas *quotas);
+
 /* By key: what pods of the account would have to give back before there is room for what is asked for, on the
  * node's largest cards; and what an allocation would give back, if its pod counts in the account. No room
  * (NULL): nothing. */

@@ -114,6 +114,7 @@ struct elastic_quotas {
     GHashTable
         *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
     struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */
+    uint64_t round;                             /* counts changes of the keys */
     uint64_t verifying; /* the number of the verification under way, or of the last; from 1 on */
     bool looked[ELASTIC_KEYS_MAX]; /* they are of the sums as they are */
 };

@@ -111,15 +111,26 @@ static struct tally *reach(struct elastic_quotas *quotas, uint32_t place)
     return tally;
 }
 
-static void measure_pod(struct elastic_quotas *quotas, const struct allocation *pod,
-                        struct tally *tally)
+/* The pod that was measured last. */
+struct measured {
+    const struct allocation *pod; /* NULL: none */
+    int64_t amounts[ELASTIC_KEYS_MAX];
+};
+
+static void count_pod(struct elastic_quotas *quotas, const struct allocation *pod,
+                      struct measured *measured, struct tally *tally)
 {
     const guint n = quotas->keys->len;
     const guint part = part_of(quotas, tally, pod->ns, elastic_quotas_choice(quotas, pod->uid));
 
+    if (!measured->pod || !share_pods_are_alike(measured->pod, pod)) {
+        for (guint key = 0; key < n; key++)
+            measured->amounts[key] = elastic_amount(quotas, key, pod);
+        measured->pod = pod;
+    }
     for (guint key = 0; key < n; key++) {
         int64_t *amount = &g_array_index(tally->amounts, int64_t, part *n + key);
-        *amount = amount_add(*amount, elastic_amount(quotas, key, pod));
+        *amount = amount_add(*amount, measured->amounts[key]);
     }
 }
 
@@ -139,14 +150,16 @@ static void count_node(void *data, uint32_t place, const struct node *node)
     struct elastic_quotas *quotas = data;
     struct tally *tally = reach(quotas, place);
     g_autoptr(GPtrArray) before = g_steal_pointer(&tally->holders);
+    struct measured measured = {NULL};
 
     tally->holders = before;
     add_parts(quotas, tally, -1);
     tally->holders = g_ptr_array_new();
     g_array_set_size(tally->amounts, 0);
     for (guint i = 0; node && i < node->allocations->len; i++) {
+        node_tallies_fetch(node, i);
         meet(quotas, node->allocations->pdata[i]);
-        measure_pod(quotas, node->allocations->pdata[i], tally);
+        count_pod(quotas, node->allocations->pdata[i], &measured, tally);
     }
     add_parts(quotas, tally, 1);
     release(quotas, before);

@@ -154,6 +154,23 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
     return REASON_NONE;
 }
 
+enum reason elastic_room_judge(const struct elastic_room *room, const int64_t *wanted)
+{
+    const struct level *level;
+
+    if (!room)
+        return REASON_NONE;
+    if (room->closed)
+        return REASON_QUOTA_UNKEPT;
+    for (guint key = 0; key < room->quotas->keys->len; key++) {
+        const enum reason reason =
+            wanted[key] > 0 ? refuse(room, key, wanted[key], &level) : REASON_NONE;
+        if (reason != REASON_NONE)
+            return reason;
+    }
+    return REASON_NONE;
+}
+
 /* What a pod of the account gives back counts in all above it as well, so as much less is wanted there. */
 static int64_t lack_of(const struct elastic_room *room, guint key, int64_t wanted)
 {

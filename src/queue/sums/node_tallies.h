@@ -27,6 +27,17 @@ typedef void (*node_tally)(void *data, uint32_t place, const struct node *node);
 void node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
                            node_tally count, void *data);
 
+/* Fetches the pod after the next ones, for who counts a node's pods: they are all over the memory. */
+static inline void node_tallies_fetch(const struct node *node, guint at)
+{
+    const guint ahead = at + 8;
+
+    if (!node || ahead >= node->allocations->len)
+        return;
+    for (size_t line = 0; line < sizeof(struct allocation) + sizeof(struct share); line += 64)
+        __builtin_prefetch((const char *)node->allocations->pdata[ahead] + line);
+}
+
 /* What was counted of the place is of the node as it is. */
 bool node_tallies_are_current(const struct node_tallies *tallies, const struct ledger *ledger,
                               uint32_t place);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/sums/space_sums.h"
 
+#include "queue/share_amounts.h"
 #include "queue/sums/node_tallies.h"
 
 #include <string.h>
@@ -154,25 +155,36 @@ static struct part *reach_part(struct space_sums *sums, GArray *parts, const cha
     return &g_array_index(parts, struct part, parts->len - 1);
 }
 
-static void count_pod(struct space_sums *sums, const struct allocation *pod, const char *model,
-                      GArray *parts)
-{
-    struct space_amounts amounts = {0};
+/* The pod that was measured last. */
+struct measured {
+    const struct allocation *pod; /* NULL: none */
+    struct space_amounts amounts;
+};
 
-    sums->counting.measure(pod, &amounts);
-    struct part *part = reach_part(sums, parts, pod->ns, model, amounts.key);
-    part->amounts.gpus = amount_add(part->amounts.gpus, amounts.gpus);
+static void count_pod(struct space_sums *sums, const struct allocation *pod, const char *model,
+                      struct measured *measured, GArray *parts)
+{
+    if (!measured->pod || !share_pods_are_alike(measured->pod, pod)) {
+        *measured = (struct measured){.pod = pod};
+        sums->counting.measure(pod, &measured->amounts);
+    }
+    const struct space_amounts *amounts = &measured->amounts;
+    struct part *part = reach_part(sums, parts, pod->ns, model, amounts->key);
+    part->amounts.gpus = amount_add(part->amounts.gpus, amounts->gpus);
     for (int unit = 0; unit < SPACE_UNITS; unit++)
-        part->amounts.units[unit] = amount_add(part->amounts.units[unit], amounts.units[unit]);
+        part->amounts.units[unit] = amount_add(part->amounts.units[unit], amounts->units[unit]);
 }
 
 static GArray *count_pods(struct space_sums *sums, const struct node *node)
 {
     const char *model = node ? sums->counting.model(sums->counting.data, node->name) : NULL;
     GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+    struct measured measured = {NULL};
 
-    for (guint i = 0; node && i < node->allocations->len; i++)
-        count_pod(sums, node->allocations->pdata[i], model, parts);
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        node_tallies_fetch(node, i);
+        count_pod(sums, node->allocations->pdata[i], model, &measured, parts);
+    }
     return parts;
 }
 
