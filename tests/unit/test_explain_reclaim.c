@@ -7,6 +7,7 @@
 
 #define TREE "quota.scheduling.koordinator.sh/"
 #define QUOTA(ns, spec) "{'metadata':{'name':'q','namespace':'" ns "'},'spec':{" spec "}}"
+#define OTHER_QUOTA(ns, spec) "{'metadata':{'name':'other','namespace':'" ns "'},'spec':{" spec "}}"
 #define MIN_OF(n) "'min':{'gpuledger.io/gpus':'" n "'}"
 #define MAX_OF(n) "'max':{'gpuledger.io/gpus':'" n "'}"
 /* One of a tree, all in the namespace "quotas". */
@@ -24,6 +25,7 @@
 static void begin_reclaim(void)
 {
     begin_with((struct store_options){.elastic_quotas = true,
+                                      .tree_namespaces = "quotas",
                                       .reclaim = true,
                                       .reclaim_uncontrolled = true,
                                       .reclaim_delay_ms = 30000,
@@ -66,6 +68,12 @@ static const struct row rows[] = {
      .pod = {"p", "b", .mem = "5"},
      .answer = RECLAIM_FOUND,
      .ends = "a/a2 on n"},
+    /* A quota of b that cannot be kept refuses its pods, for whose sake nobody ends. */
+    {{{"n"}},
+     {QUOTA("a", MIN_OF("1")), QUOTA("b", MIN_OF("1")), OTHER_QUOTA("b", MIN_OF("much"))},
+     .holders = {ON("a", "a0", "0"), ON("a", "a1", "1")},
+     .pod = {"p", "b", .mem = "10"},
+     .answer = RECLAIM_NO_MIN},
     /* What a has within its own min stays. */
     {{{"n"}},
      {QUOTA("a", MIN_OF("2")), QUOTA("b", MIN_OF("1"))},
@@ -562,7 +570,7 @@ START_TEST(it_waits_before_it_is_given_anything)
     view.uid = NULL;
     g_autoptr(explanation) of_file = explain_pod(told, &cluster, &view);
     ck_assert_int_eq(of_file->reclaim->wait_ms, 30000);
-    begin_with((struct store_options){.elastic_quotas = true});
+    begin_with((struct store_options){.elastic_quotas = true, .tree_namespaces = "quotas"});
     add_node((struct said_node){"n", .amounts = MONO});
     hold("a", "n", "0", "10");
     add_pod((struct said_pod){"p", "b", .mem = "10"});

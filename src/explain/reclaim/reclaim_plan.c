@@ -329,7 +329,7 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
     bool done = false;
 
     reclaim_path_find(quotas, store_ledger(ground->copy), ground->going, pod->view, &path);
-    if (path.n == 0)
+    if (path.n == 0 || elastic_quotas_refuse(quotas, pod->view, pod->request))
         return RECLAIM_NO_MIN;
     budgets_allowed(ground->budgets, allowed);
     for (int round = 0; round < ROUNDS_MAX && !done; round++) {

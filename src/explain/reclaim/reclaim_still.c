@@ -61,7 +61,7 @@ static bool find_giving(struct giving *giving, struct store *store, const struct
     guint from = 0;
 
     reclaim_path_find(giving->quotas, ledger, NULL, claimant, &path);
-    if (!at || path.n == 0 ||
+    if (!at || path.n == 0 || elastic_quotas_closes(giving->quotas, claimant->ns) ||
         (!ledger_get(ledger, claimant->uid) &&
          !find_sure(store, ending->node, claimant->uid, &path, &from)) ||
         reclaim_path_meets(&path, at) <= (int)from)

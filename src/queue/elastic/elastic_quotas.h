@@ -92,6 +92,9 @@ void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
  * and quotas close something. */
 bool elastic_quotas_closes(const struct elastic_quotas *quotas, const char *ns);
 guint elastic_quotas_n_unkept(const struct elastic_quotas *quotas);
+/* Either refuses the pod, wherever it goes. */
+bool elastic_quotas_refuse(const struct elastic_quotas *quotas, const struct pod_view *pod,
+                           const struct request *request);
 /* The same, for people; borrowed. */
 struct elastic_unkept {
     const char *ns;

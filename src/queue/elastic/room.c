@@ -32,11 +32,22 @@ static void look_at_level(struct elastic_quotas *quotas, struct level *level, gu
                             : INT64_MAX;
 }
 
+bool elastic_quotas_refuse(const struct elastic_quotas *quotas, const struct pod_view *pod,
+                           const struct request *request)
+{
+    const struct elastic_account *account = elastic_quotas_account(quotas, pod);
+    bool closed = elastic_quotas_closes(quotas, pod->ns ? pod->ns : "");
+
+    for (; account && !closed; account = account->parent)
+        closed = unkept_concerns(account, request);
+    return closed;
+}
+
 struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
                                          const struct pod_view *pod, const struct request *request)
 {
     const struct elastic_account *account = elastic_quotas_account(quotas, pod);
-    const bool closed = elastic_quotas_closes(quotas, pod->ns ? pod->ns : "");
+    const bool closed = elastic_quotas_refuse(quotas, pod, request);
 
     if (!account && !closed)
         return NULL;
@@ -46,10 +57,8 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
     room->quotas = quotas;
     room->request = request;
     room->closed = closed;
-    for (; account && !account->whole; account = account->parent) {
+    for (; account && !account->whole; account = account->parent)
         room->levels[room->n++].account = account;
-        room->closed = room->closed || unkept_concerns(account, request);
-    }
     for (guint key = 0; key < quotas->keys->len; key++) {
         lending_look(quotas, key);
         for (guint i = 0; i < room->n; i++)
