@@ -3,6 +3,7 @@
 
 #include "core/ledger.h"
 #include "policy/demand.h"
+#include "policy/value_model.h"
 #include "store/holds.h"
 
 #include <string.h>
@@ -94,6 +95,8 @@ void store_free(struct store *store)
     ledger_free(store->ledger);
     demand_free(store->demand);
     demand_free(store->told);
+    demand_free(store->draft.demand);
+    g_clear_pointer(&store->draft.supplies, supplies_free);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
     hints_free(store->hints);

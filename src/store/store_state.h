@@ -21,6 +21,13 @@ struct pending {
     bool unlooked;     /* that may have changed since */
 };
 
+/* A value model that is being made. */
+struct outlook_draft {
+    struct demand *demand; /* NULL: there is none */
+    struct supplies *supplies;
+    bool dropped; /* what was learned is another thing by now */
+};
+
 struct store {
     struct store_options options;
     pthread_mutex_t mutex;
@@ -28,7 +35,7 @@ struct store {
     atomic_uint n_waiting; /* threads that wait for the mutex */
     struct ledger *ledger;
     struct demand *demand;
-    struct outlook_draft *draft; /* a model that is being made (store_outlook.c), or NULL */
+    struct outlook_draft draft;  /* images/store_outlook.c */
     bool apart;                  /* models are made by a thread of their own */
     GHashTable *expecting;       /* names of nodes whose own policy goes by the demand */
     bool expected;               /* some decision went by the demand */

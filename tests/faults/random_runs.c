@@ -386,6 +386,17 @@ static void change_policy(void)
     store_set_policy(world.store, policy, chance_percent(50) ? 0 : chance_between(1, 60000));
 }
 
+/* As the thread that makes value models, with other things between its steps. */
+static void step_outlook(void)
+{
+    if (chance_percent(50)) {
+        store_begin_outlook(world.store, false);
+        return;
+    }
+    store_make_outlook(world.store);
+    store_swap_outlook(world.store);
+}
+
 static void run_round(void)
 {
     static const int64_t paces_us[] = {200, MS, 5 * MS, 20 * MS, 100 * MS, S};
@@ -399,6 +410,8 @@ static void run_round(void)
         int64_t version = server.version;
         if (chance_percent(1))
             change_policy();
+        if (chance_percent(10))
+            step_outlook();
         if (i == crash_at)
             crash();
         chance_act(happenings, NULL);

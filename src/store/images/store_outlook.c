@@ -9,19 +9,6 @@
 #include "policy/value_model.h"
 #include "store/store_state.h"
 
-struct outlook_draft {
-    struct demand *demand;
-    struct supplies *supplies;
-    bool dropped; /* what was learned is another thing by now */
-};
-
-static void free_draft(struct outlook_draft *draft)
-{
-    demand_free(draft->demand);
-    g_clear_pointer(&draft->supplies, supplies_free);
-    g_free(draft);
-}
-
 /* Under the lock. */
 static struct supplies *collect(struct ledger *ledger)
 {
@@ -42,51 +29,50 @@ static bool is_due(const struct store *store)
 
 bool store_begin_outlook(struct store *store, bool replayed)
 {
-    struct outlook_draft *draft = NULL;
+    struct outlook_draft *draft = &store->draft;
     uint64_t number = 0;
+    bool begun = false;
 
     store_lock(store);
-    if (!store->draft && (replayed || is_due(store))) {
+    if (!draft->demand && (replayed || is_due(store))) {
         number = observer_number(store->observer);
-        draft = g_new0(struct outlook_draft, 1);
-        draft->supplies = collect(store->ledger);
-        draft->demand = demand_draft(store->demand, store->ledger);
-        store->draft = draft;
-        store->apart = true;
+        *draft = (struct outlook_draft){.demand = demand_draft(store->demand, store->ledger),
+                                        .supplies = collect(store->ledger)};
+        store->apart = begun = true;
     }
     store_unlock(store);
-    if (draft)
+    if (begun)
         observer_tell(store->observer, &(struct observation){OBSERVED_OUTLOOK_BEGUN, number});
-    return draft;
+    return begun;
 }
 
 void store_make_outlook(struct store *store)
 {
     store_lock(store);
-    struct outlook_draft *draft = store->draft; /* only whoever has begun it takes it away */
+    struct outlook_draft draft = store->draft; /* only whoever has begun it takes it away */
     store_unlock(store);
-    if (draft)
-        demand_settle_for(draft->demand, draft->supplies);
+    if (draft.demand)
+        demand_settle_for(draft.demand, draft.supplies);
 }
 
 void store_swap_outlook(struct store *store)
 {
     uint64_t number = 0;
-    bool swapped = false;
 
     store_lock(store);
-    struct outlook_draft *draft = store->draft;
-    store->draft = NULL;
-    if (draft && !draft->dropped) {
+    const struct outlook_draft draft = store->draft;
+    const bool swaps = draft.demand && !draft.dropped;
+    store->draft = (struct outlook_draft){0};
+    if (swaps) {
         number = observer_number(store->observer);
-        demand_adopt(store->demand, draft->demand);
-        swapped = true;
+        demand_adopt(store->demand, draft.demand);
     }
     store_unlock(store);
-    if (swapped)
+    if (swaps)
         observer_tell(store->observer, &(struct observation){OBSERVED_OUTLOOK, number});
-    if (draft)
-        free_draft(draft);
+    demand_free(draft.demand);
+    if (draft.supplies)
+        supplies_free(draft.supplies);
 }
 
 void store_refresh_outlook(struct store *store)
@@ -99,8 +85,7 @@ void store_refresh_outlook(struct store *store)
 
 void store_drop_outlook(struct store *store)
 {
-    if (store->draft)
-        store->draft->dropped = true;
+    store->draft.dropped = true;
     store->apart = false;
 }
 
