@@ -134,6 +134,7 @@
 #pragma redefine_extname pod_facts_ref gpuledger_pod_facts_ref
 #pragma redefine_extname pod_facts_unref gpuledger_pod_facts_unref
 #pragma redefine_extname pod_view_group gpuledger_pod_view_group
+#pragma redefine_extname pod_view_holds gpuledger_pod_view_holds
 #pragma redefine_extname pod_view_is_bound gpuledger_pod_view_is_bound
 #pragma redefine_extname pod_view_is_mirror gpuledger_pod_view_is_mirror
 #pragma redefine_extname pod_view_is_terminal gpuledger_pod_view_is_terminal

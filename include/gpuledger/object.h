@@ -33,6 +33,9 @@ struct container_view {
     bool sidecar;               /* an init container with restartPolicy Always */
     struct string_pairs limits; /* resource name -> quantity */
     struct string_pairs requests;
+    bool reported;              /* kubelet says what it has: these two, of the container's status */
+    struct string_pairs actual; /* resources.requests */
+    struct string_pairs allocated; /* allocatedResources */
 };
 
 struct taint_view {
@@ -65,8 +68,7 @@ struct pod_view {
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
     int64_t active_deadline_s; /* spec.activeDeadlineSeconds: kubelet ends it then; 0: never */
     int64_t grace_s;           /* spec.terminationGracePeriodSeconds; 0: not said */
-    bool particular;  /* it takes more of a node than its containers say (amounts of the pod as a
-                       * whole), or keeps other pods away */
+    bool particular;           /* it keeps other pods away */
     bool
         binds_late; /* it has volumes or devices that kube-scheduler sees to between filter and bind:
                        * claims of either kind, ephemeral volumes */
@@ -76,6 +78,10 @@ struct pod_view {
     int64_t
         unlisted_annotations; /* bytes of further annotations, keys and values, that a record leaves out */
     struct string_pairs overhead; /* spec.overhead */
+    struct string_pairs
+        level; /* spec.resources.requests: of the pod as a whole; and in its status: */
+    struct string_pairs level_actual, level_allocated;
+    bool resize_infeasible;                  /* the node cannot give what the spec asks for now */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;
     bool truncated;     /* there are more containers, which were not read; or see `unread` */

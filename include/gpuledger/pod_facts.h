@@ -5,7 +5,7 @@
  * its node besides CPU and memory (host.h), and the names of its containers. Pods of one template mostly have the same, so those of one ledger are kept once
  * (struct pod_facts_pool). Immutable, shared by reference; any thread may hold one.
  *
- * Source of the sums: k8s.io/component-helpers/resource, AggregateContainerRequests.
+ * The sums are those of pod_view_holds (host.h).
  */
 #include <gpuledger/names.h>
 #include <glib.h>
@@ -27,7 +27,7 @@ struct pod_facts_amount {
 struct pod_facts {
     gint n_references; /* atomic */
     guint hash;
-    bool particular;   /* it takes more of its node, or of others, than its containers say */
+    bool particular;   /* it takes more of its node, or of others, than is known here */
     unsigned ties;     /* pod_view_ties */
     uint32_t n_labels;
     uint32_t n_amounts;

@@ -1,51 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/host.h>
 #include <gpuledger/pod_facts.h>
-#include <gpuledger/quantity.h>
 #include <string.h>
-
-/* Amounts saturate here, so that sums of any number of them fit. */
-#define AMOUNT_MAX (INT64_C(1) << 58)
-
-/* --- amounts -------------------------------------------------------------------------------- */
-
-static int64_t add(int64_t a, int64_t b)
-{
-    return MIN(a + b, AMOUNT_MAX);
-}
-
-/* What the API server leaves out of the requests is as large as the limit. */
-static int64_t container_amount(const struct container_view *container, const char *resource,
-                                bool *particular)
-{
-    const char *text = string_pairs_get(&container->requests, resource);
-    int64_t amount = 0;
-
-    if (!text)
-        text = string_pairs_get(&container->limits, resource);
-    if (text && !quantity_parse_thousandths(text, &amount, NULL)) {
-        *particular = true;
-        return 0;
-    }
-    return MIN(amount, AMOUNT_MAX);
-}
-
-/* Init containers run one after the other before the others, sidecars from their turn on. */
-static int64_t pod_amount(const struct pod_view *pod, const char *resource, bool *particular)
-{
-    int64_t sidecars = 0, peak = 0, together = 0;
-
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        const struct container_view *container = &pod->containers[i];
-        const int64_t amount = container_amount(container, resource, particular);
-        if (container->sidecar)
-            sidecars = add(sidecars, amount);
-        else if (container->init)
-            peak = MAX(peak, add(amount, sidecars));
-        else
-            together = add(together, amount);
-    }
-    return MAX(add(together, sidecars), peak);
-}
 
 /* What is being put together: borrowed strings. */
 struct draft {
@@ -72,23 +28,30 @@ static void draft_amount(struct draft *draft, const struct pod_view *pod, const 
     memmove(&draft->amounts[at + 1], &draft->amounts[at],
             (draft->n_amounts - at) * sizeof *draft->amounts);
     draft->amounts[at] =
-        (struct pod_facts_amount){resource, pod_amount(pod, resource, &draft->particular)};
+        (struct pod_facts_amount){resource, pod_view_holds(pod, resource, &draft->particular)};
     draft->n_amounts++;
+}
+
+static void draft_keys(struct draft *draft, const struct pod_view *pod,
+                       const struct string_pairs *amounts)
+{
+    for (size_t i = 0; i < amounts->n; i++) {
+        const char *resource = amounts->items[i].key;
+        if (!g_str_equal(resource, "cpu") && !g_str_equal(resource, "memory"))
+            draft_amount(draft, pod, resource);
+    }
 }
 
 static void draft_amounts(struct draft *draft, const struct pod_view *pod)
 {
     for (size_t i = 0; i < pod->n_containers; i++) {
-        const struct string_pairs *const both[] = {&pod->containers[i].requests,
-                                                   &pod->containers[i].limits};
-        for (size_t j = 0; j < G_N_ELEMENTS(both); j++) {
-            for (size_t k = 0; k < both[j]->n; k++) {
-                const char *resource = both[j]->items[k].key;
-                if (!g_str_equal(resource, "cpu") && !g_str_equal(resource, "memory"))
-                    draft_amount(draft, pod, resource);
-            }
-        }
+        draft_keys(draft, pod, &pod->containers[i].requests);
+        draft_keys(draft, pod, &pod->containers[i].limits);
+        draft_keys(draft, pod, &pod->containers[i].actual);
+        draft_keys(draft, pod, &pod->containers[i].allocated);
     }
+    draft_keys(draft, pod, &pod->level);
+    draft_keys(draft, pod, &pod->overhead);
 }
 
 static void draft_labels(struct draft *draft, const struct pod_view *pod)

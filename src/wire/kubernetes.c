@@ -3,6 +3,7 @@
 
 #include "wire/controller.h"
 #include "wire/pod_group.h"
+#include "wire/resize.h"
 
 #include "core/fail.h"
 
@@ -33,10 +34,11 @@ const char *const outcome_names[OUTCOME_N] = {
 
 struct pod_object {
     struct pod_view view;
-    bool pod_level, keeps_away;
+    bool keeps_away, said_particular;
     const cJSON *volumes, *claims;
     const cJSON *containers;
     const cJSON *init_containers;
+    const cJSON *statuses, *init_statuses, *conditions;
     const cJSON *owners;
     const cJSON *selector, *affinity, *tolerations; /* written only */
 };
@@ -70,10 +72,16 @@ struct pod_object {
         POD(STRING, view.status_message, "status.message", 0),                                     \
         POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),                           \
         POD(PRESENT, view.started, "status.startTime", 0),                                         \
-        POD(PRESENT, pod_level, "spec.resources", 0),                                              \
+        POD(PAIRS, view.level, "spec.resources.requests", JSON_NUMBERS),                           \
+        POD(PAIRS, view.level_actual, "status.resources.requests", JSON_NUMBERS),                  \
+        POD(PAIRS, view.level_allocated, "status.allocatedResources", JSON_NUMBERS),               \
+        POD(ARRAY, statuses, "status.containerStatuses", 0),                                       \
+        POD(ARRAY, init_statuses, "status.initContainerStatuses", 0),                              \
+        POD(ARRAY, conditions, "status.conditions", 0),                                            \
         POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity",                                  \
             0), /* of records; the API's objects have none */                                      \
-        POD(STRING, view.unread, UNREAD, 0)
+        POD(BOOL, view.resize_infeasible, "status.resizeInfeasible", 0),                           \
+        POD(BOOL, said_particular, "particular", 0), POD(STRING, view.unread, UNREAD, 0)
 static const struct json_field pod_fields[] = {POD_FIELDS, JSON_FIELD_END};
 /* Where the members of a group may go matters to each of them: what a record says of one holds that, too. */
 static const struct json_field member_fields[] = {
@@ -97,6 +105,10 @@ static const struct json_field container_fields[] = {
     CONTAINER(STRING, restart_policy, "restartPolicy", 0),
     CONTAINER(PAIRS, view.limits, "resources.limits", JSON_NUMBERS),
     CONTAINER(PAIRS, view.requests, "resources.requests", JSON_NUMBERS),
+    /* Of records; the API's objects have these in the pod's status. */
+    CONTAINER(BOOL, view.reported, "status.reported", 0),
+    CONTAINER(PAIRS, view.actual, "status.resources.requests", JSON_NUMBERS),
+    CONTAINER(PAIRS, view.allocated, "status.allocatedResources", JSON_NUMBERS),
     JSON_FIELD_END,
 };
 
@@ -157,12 +169,16 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
         pod.view.controller = controller.uid;
         pod.view.controller_kind = controller.kind;
     }
-    pod.view.particular = pod.pod_level || pod.keeps_away;
+    pod.view.particular = pod.keeps_away || pod.said_particular;
+    pod.view.resize_infeasible |= resize_is_infeasible(arena, pod.conditions);
     pod.view.binds_late = binds_late(&pod);
     pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
     if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
         !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
         return false;
+    if (pod.statuses || pod.init_statuses)
+        resize_read_statuses(arena, (const cJSON *const[]){pod.statuses, pod.init_statuses}, views,
+                             pod.view.n_containers);
     *ret_pod = pod.view;
     return true;
 }
@@ -395,7 +411,10 @@ static bool has_list(const struct json_field *field, const void *base)
 {
     const struct pod_object *object = base;
 
-    if (field->offset == offsetof(struct pod_object, volumes))
+    if (field->offset == offsetof(struct pod_object, volumes) ||
+        field->offset == offsetof(struct pod_object, statuses) ||
+        field->offset == offsetof(struct pod_object, init_statuses) ||
+        field->offset == offsetof(struct pod_object, conditions))
         return false;
     if (field->offset == offsetof(struct pod_object, claims))
         return object->view.binds_late;
@@ -450,7 +469,7 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
 
     object.view.annotations = (struct string_pairs){kept, n};
     object.view.status_reason = object.view.status_message = NULL; /* a record says it otherwise */
-    object.pod_level = pod->particular; /* one of its reasons stands for all */
+    object.said_particular = pod->particular;
     const bool member = pod->object && pod_group_claim(pod).name;
     if (member) {
         const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod->object, "spec");

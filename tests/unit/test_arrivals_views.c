@@ -345,6 +345,9 @@ static void reject(const char *node)
                                .phase = "Pending",
                                .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
                                CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})};
+        pod.node_name = NULL;
+        store_apply_pod(extender.store, &pod);
+        pod.node_name = node;
         store_apply_pod(extender.store, &pod);
         pod.phase = "Failed";
         pod.status_reason = "UnexpectedAdmissionError";

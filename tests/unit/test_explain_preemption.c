@@ -12,7 +12,7 @@
     "{'metadata':{'name':'b','namespace':'ml','uid':'b'},'spec':{'selector':{'matchLabels':"       \
     "{" selector "}}},'status':{'disruptionsAllowed':" allowed "}}"
 
-#define PARTICULAR "'resources':{'requests':{'cpu':'1'}},"
+#define PARTICULAR "'affinity':{'podAntiAffinity':{}},"
 
 /* As a line: "n: ml/a 1, ml/b 2; 1 violation", or "why not". */
 static void expect_preview(const struct explanation *explanation, const char *expected)

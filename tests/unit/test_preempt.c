@@ -175,10 +175,10 @@ START_TEST(in_doubt_all_that_are_named_go)
         "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"x\"}}],",
         "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}},{\"name\":\"w\",\"csi\":{}}],",
         "\"initContainers\":[{\"name\":\"i\",\"ports\":[{\"hostPort\":80}]}],",
-        "\"resources\":{\"requests\":{}},",
     };
     static const char *const harmless[] = {
         "\"topologySpreadConstraints\":[],\"affinity\":{},",
+        "\"resources\":{\"requests\":{}},", /* of the pod as a whole: they are read */
         "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}},{\"name\":\"w\",\"configMap\":{}}],",
         "\"initContainers\":[{\"name\":\"i\",\"ports\":[{\"containerPort\":80}]}],",
     };

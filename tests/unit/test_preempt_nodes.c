@@ -115,13 +115,14 @@ START_TEST(a_card_in_backoff_is_searched_all_the_same)
         .patience_ms = 60000, .reject_limit = 3, .reject_window_ms = 60000});
     for (int i = 0; i < 3; i++) {
         g_autofree char *uid = g_strdup_printf("r%d", i), *ns = g_strdup_printf("ns%d", i);
-        for (int failed = 0; failed < 2; failed++)
+        for (int step = 0; step < 3; step++) { /* it waits, is bound, and has failed */
+            const bool failed = step == 2;
             store_apply_pod(
                 extender.store,
                 &(struct pod_view){.ns = ns,
                                    .name = uid,
                                    .uid = uid,
-                                   .node_name = "n1",
+                                   .node_name = step > 0 ? "n1" : NULL,
                                    .phase = failed ? "Failed" : "Pending",
                                    .status_reason = failed ? "UnexpectedAdmissionError" : NULL,
                                    .status_message =
@@ -129,6 +130,7 @@ START_TEST(a_card_in_backoff_is_searched_all_the_same)
                                        "cannot reset the GPU, which is unexpected",
                                    .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
                                    CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})});
+        }
     }
     populate();
     expect(NODE("n1", UID("a")), NODE("n1", UID("a")));
