@@ -23,10 +23,13 @@ def check_sizes(walk, listener):
     """Bodies that are too large, and then too many at a time."""
     operations = [o for o in walk.document.operations
                   if (o.listener, o.method) == (listener, "POST")]
-    for operation in operations if listener == "scheduler" else []:
-        answer = announce(walk.bases[listener], operation.path, BODY_MAX[listener] + 1)
-        walk.hold(operation, answer, f"{listener}: POST {operation.path}: 413", (413, None))
     media = "application/json" if listener == "operations" else None
+    for operation in operations:
+        # A large one is refused by its head, before it comes.
+        length = BODY_MAX[listener] + 1
+        answer = (announce(walk.bases[listener], operation.path, length) if listener == "scheduler" else
+                  send(walk.bases[listener], "POST", operation.path, b" " * length))
+        walk.hold(operation, answer, f"{listener}: POST {operation.path}: 413", (413, media))
     for operation, answer in stall(walk, operations, listener):
         walk.hold(operation, answer, f"{listener}: POST {operation.path}: 503", (503, media))
 

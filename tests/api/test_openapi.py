@@ -17,7 +17,7 @@ need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
 from calls import EXPLAINED, FIT_CALLS, NEW_PODS, WORKLOADS, binding, named  # noqa: E402
-from document import Document, subschemas  # noqa: E402
+from document import METHODS, Document, subschemas  # noqa: E402
 from page_views import OPTIONS, check_page, write_cluster  # noqa: E402
 from program import pod  # noqa: E402
 from sizes import BODY_MAX, LARGE, check_sizes, check_unread  # noqa: E402
@@ -29,6 +29,10 @@ SOURCE = "api/openapi.yaml"
 # Bodies that others define: keys that are not described may come, and are passed over.
 OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "PreemptCall",
         "Workload", "FitCall", "AdmissionCall", "PlacementsCall"}
+
+# Whose answers are seldom so large that they wait for memory.
+SELDOM = {"/api/v1/nodes/{name}", "/api/v1/pods/{namespace}/{name}", "/api/v1/waiting", "/api/v1/decisions",
+          "/api/v1/usage", "/api/v1/quotas", "/api/v1/audit", "/gpushare-scheduler/inspect/{node}"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml", "file": "app.js"}
 
@@ -53,6 +57,8 @@ def check_document(tap, document):
         for name in components if kind != "securitySchemes" else ():
             tap.ok(f"#/components/{kind}/{name}" in used, f"{kind}/{name} is used")
     known = {tag["name"] for tag in tree["tags"]}
+    ids = [item[method].get("operationId") for item in tree["paths"].values() for method in METHODS if method in item]
+    tap.ok(all(ids) and len(set(ids)) == len(ids), "each operation has an operationId of its own", str(ids))
     for path, item in tree["paths"].items():
         declared = [document.resolve(each) for each in item.get("parameters", [])]
         in_path = [each["name"] for each in declared if each["in"] == "path"]
@@ -422,6 +428,8 @@ def check_no_cluster(walk):
     answer = walk.ask("scheduler", "POST", "/scheduler/bind", body=binding())
     walk.tap.ok(answer["Error"], "so does bind", answer)
     walk.ask("scheduler", "GET", "/gpushare-scheduler/inspect/gpu-t4-0", status=404)
+    for path in ("/api/v1/explain?pod=ml/a", "/api/v1/plan?pod=ml/a"):
+        walk.ask("operations", "GET", path, status=503)
 
 
 # --- all of it ------------------------------------------------------------------------------------
@@ -439,6 +447,24 @@ def check_token(walk):
         walk.ask("operations", operation.method, path, status=wanted[0], media=wanted[1])
 
 
+def check_doors(walk):
+    """What may come from a web page of another site."""
+    for operation in walk.document.operations:
+        base, path = walk.bases[operation.listener], fill(operation.path)
+        title = f"{operation.listener}: {operation.method} {path}"
+        body = b"{}" if operation.method == "POST" else None
+        if operation.listener == "operations":
+            answer = send(base, operation.method, path, body, {"Host": "other.example"})
+            walk.hold(operation, answer, f"{title}: by a name that is not known", (403, "application/json"))
+        elif operation.path != "/version":  # the document cannot tell it from that of the other listener
+            answer = send(base, operation.method, path, body, {"Origin": "http://other.example"})
+            walk.hold(operation, answer, f"{title}: with an Origin", (403, None))
+        if operation.method == "POST":
+            answer = send(base, "POST", path, b"{}", {"Content-Type": "text/plain"})
+            media = "application/json" if operation.listener == "operations" else None
+            walk.hold(operation, answer, f"{title}: of another type", (415, media))
+
+
 def check_coverage(tap, document, met):
     for operation in document.operations:
         tap.ok(any(operation == one for one, _, _ in met),
@@ -447,6 +473,8 @@ def check_coverage(tap, document, met):
     answered = {(*one[1:], str(status), media) for one, status, media in met if one}
     for operation, details in document.operations.items():
         for status, response in details["responses"].items():
+            if status == "503" and operation.path in SELDOM:
+                continue
             for media in document.resolve(response).get("content", {None: None}):
                 tap.ok((*operation[1:], status, media) in answered,
                        f"answered: {operation.method} {operation.path} {status} {media}")
@@ -474,6 +502,7 @@ def check(tap: Tap):
                      check_metrics, check_nodes, check_explain, check_fit, check_new_pods,
                      check_resume, check_audit, check_verbs, check_no_admission, check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
+        check_doors(walk)
         for listener in walk.bases:
             check_sizes(walk, listener)
         stop(tap, server)
