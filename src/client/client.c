@@ -33,6 +33,16 @@ static char *refusal_text(const GString *body)
     return text ? g_strdup(text) : g_strndup(body->str, strcspn(body->str, "\r\n"));
 }
 
+/* What the caller may have left out. */
+static const char *hint_of(CURLcode code, long status)
+{
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+        return "; --ca-file names the CA's certificate, ca.crt of 'gpuledger certs'";
+    if (status == 401)
+        return "; --token-file names the file with it, token of 'gpuledger certs'";
+    return "";
+}
+
 static bool check_reply(CURL *curl, CURLcode code, const char *url, const GString *body,
                         GError **error)
 {
@@ -41,15 +51,17 @@ static bool check_reply(CURL *curl, CURLcode code, const char *url, const GStrin
         return fail_with(error, GPULEDGER_ERROR_LIMIT, "'%s': the answer is larger than %zu MiB",
                          url, CLIENT_ANSWER_MAX >> 20);
     if (code != CURLE_OK)
-        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
-                         "'%s': %s; is 'gpuledger serve' running, and is --server its --ops-listen "
-                         "address?",
-                         url, curl_easy_strerror(code));
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "'%s': %s%s", url,
+                         curl_easy_strerror(code),
+                         *hint_of(code, 0) ? hint_of(code, 0)
+                                           : "; is 'gpuledger serve' running, and is --server its "
+                                             "--ops-listen address?");
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200 && status != 202) {
         g_autofree char *text = refusal_text(body);
         return fail_with(error, status == 404 ? GPULEDGER_ERROR_NOT_FOUND : GPULEDGER_ERROR_INVALID,
-                         "'%s': status %ld%s%s", url, status, *text ? ": " : "", text);
+                         "'%s': status %ld%s%s%s", url, status, *text ? ": " : "", text,
+                         hint_of(code, status));
     }
     return true;
 }

@@ -111,6 +111,7 @@ void help_write_program(const struct command *commands, GString *text)
     g_string_append(text, "\nWithout a cluster:\n"
                           "  " PROGRAM " serve --snapshot examples/snapshot.json\n"
                           "In one:\n"
+                          "  " PROGRAM " certs | kubectl apply --server-side -f -\n"
                           "  kubectl apply -k manifests/base\n"
                           "\n'" PROGRAM " COMMAND --help' explains a command and its options.\n"
                           "Exit status: 0 done, 1 failed, 2 not understood, 3 the answer is no.\n");

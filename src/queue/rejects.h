@@ -11,7 +11,7 @@
  *
  * Whoever may write a pod's status can say that it was rejected. So a pod counts once, and only if the
  * ledger has it on the node; the pods of a namespace close the node to that namespace, and to everybody
- * only together with those of another. One namespace that fails every what-if node does not double the pause
+ * only together with those of another. One namespace whose probes always fail does not double the pause
  * of the others, and waits longer than they do itself.
  *
  * Time passes from the first decision that finds a pod rejected, as in queue/waits.h. Memory only.
@@ -92,7 +92,7 @@ char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms);
  *
  *   {"sites":[{"node":"n1","dialect":"gpushare","total":3,"last":0,
  *     "rejects":[{"uid":"u1","namespace":"ml","card":-1,"since":MS}],
- *     "pauses":[{"namespace":"ml","card":-1,"until":MS,"length":MS,"what-if node":true,"tried":MS,
+ *     "pauses":[{"namespace":"ml","card":-1,"until":MS,"length":MS,"trial":true,"tried":MS,
  *                "author":"ml","former":["u0"]}]}]} */
 void rejects_encode(struct json_writer *writer, const struct rejects *rejects);
 bool rejects_decode(struct rejects *rejects, struct json_arena *arena, const cJSON *object,

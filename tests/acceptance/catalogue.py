@@ -16,15 +16,20 @@ What each way of sharing GPUs asks of the scheduler's side, by number, and what 
 """
 
 ELSEWHERE = {
-    "S2": "Cards that are divided in four by day and whole by night: the calendar is not there; a node "
-    "whose division changes gives nothing until both agree (S17).",
+    "S2": "Cards that are divided in four by day and whole by night: a calendar says which layout a node has from when "
+    "(`--calendar`); before a change the node takes no pods that outlast it, and gives nothing until label and plugin "
+    "agree.",
     "S15": "MIG instances cut on demand, placed where they leave most for others: under HAMi's and Volcano's plugins.",
-    "S29": "Fair shares of tenants with reclaim: not there.",
-    "S30": "Gangs: not there; all cards of one pod are booked together.",
-    "S31": "Quotas that are lent: not there; fixed ones by model are (`--quota-model-label`).",
-    "S33": "Classes of work: not there; policies, priorities and preemption are per pod.",
+    "S29": "Fair shares of tenants: what a quota's min is short of is taken back from those that borrow "
+    "(`--elastic-quotas`, `--reclaim`).",
+    "S30": "Gangs: pods of a group come together or not at all, by any of the words in use (`--gangs`); what is left of "
+    "half a group ends (`--gang-strict`).",
+    "S31": "Quotas that are lent: what one tenant does not use others borrow, up to their max (`--elastic-quotas`); fixed "
+    "ones by model besides (`--quota-model-label`).",
+    "S33": "Classes of work: with whom a pod shares a card, who ends first, and where it goes (`--classes`).",
 }
-SHOWN = {"S15": "hami-mig", "S31": "quotas", "S33": "preemption preempt-cards"}
+SHOWN = {"S2": "switch switch-mig", "S15": "hami-mig", "S29": "quotas-reclaim", "S30": "gangs gangs-native gangs-strict",
+         "S31": "quotas quotas-elastic", "S33": "classes"}
 
 
 def classes():

@@ -419,8 +419,8 @@ class Token(Case):
         shown = run("nodes", url, ca, token)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("gpu-t4-0", shown.stdout)
-        for arguments, words in (((url, token), "certificate"),
-                                 ((url, ca), "a token is needed"),
+        for arguments, words in (((url, token), "--ca-file names"),
+                                 ((url, ca), "--token-file names"),
                                  ((f"--server=http://127.0.0.1:{port}", token), "--ops-listen"),
                                  ((url, token, f"--ca-file={self.stranger_ca.certificate}"),
                                   "certificate")):
