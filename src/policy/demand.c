@@ -259,7 +259,7 @@ bool demand_is_settled(const struct demand *demand, const struct ledger *ledger)
         demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
 
     return demand->n_gpu < KNOWN_MIN ||
-           (demand->version > 0 && !new_pods && demand->supply == ledger_supply(ledger));
+           (demand->value_model && !new_pods && demand->supply == ledger_supply(ledger));
 }
 
 bool demand_follows(const struct demand *copy, const struct demand *demand,
