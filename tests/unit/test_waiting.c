@@ -13,22 +13,29 @@
 
 static struct cluster *cluster;
 static struct store *known;
-static GHashTable *passed;
+static GHashTable *passed, *turns;
+static bool asking;
 
 /* An API server's pod; `wants` units, on the first card of `node`. */
-static const char *text_of(const char *name, int wants, const char *node, const char *created,
-                           const char *annotations)
+static const char *text_of_ns(const char *ns, const char *name, int wants, const char *node,
+                              const char *created, const char *annotations)
 {
     return keep(g_strdup_printf(
-        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"%s\",\"uid\":\"uid-%s\","
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"uid-%s\","
         "\"creationTimestamp\":\"%s\",\"annotations\":{%s%s},\"ownerReferences\":[{\"apiVersion\":"
         "\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]},"
         "\"spec\":{%s%s%s\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
         "\":\"%d\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-        name, name, created,
+        ns, name, name, created,
         node ? "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"" : "",
         annotations, node ? "\"nodeName\":\"" : "", node ? node : "", node ? "\"," : "", wants,
         node ? "Running" : "Pending"));
+}
+
+static const char *text_of(const char *name, int wants, const char *node, const char *created,
+                           const char *annotations)
+{
+    return text_of_ns("ml", name, wants, node, created, annotations);
 }
 
 static void apply(const char *text)
@@ -48,6 +55,8 @@ static void setup(void)
     evicting_begin();
     cluster = api_cluster_new(client);
     passed = g_hash_table_new(g_str_hash, g_str_equal);
+    turns = waiting_turns_new();
+    asking = false;
     known = store_new(&(struct store_options){.policy = policies, .hold_ms = 1});
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(known, feed);
@@ -70,6 +79,7 @@ static void teardown(void)
 {
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
     g_hash_table_unref(passed);
+    g_hash_table_unref(turns);
     store_free(known);
     api_cluster_free(cluster);
     evicting_end();
@@ -79,9 +89,18 @@ static void teardown(void)
 static void wait_as(const char *name, int wants, const char *created, const char *node,
                     const char *annotations)
 {
-    apply(text_of(name, wants, NULL, created, annotations));
+    apply(text_of(name, wants, NULL, created, strchr(annotations, '}') ? "" : annotations));
     answer(keep(g_strdup_printf("GET /api/v1/namespaces/ml/pods/%s ", name)), FAKE_ALWAYS, 200,
            text_of(name, wants, node, created, annotations));
+}
+
+static void wait_in(const char *ns, const char *name, int wants, const char *created)
+{
+    const char *text = text_of_ns(ns, name, wants, NULL, created, "");
+
+    apply(text);
+    answer(keep(g_strdup_printf("GET /api/v1/namespaces/%s/pods/%s ", ns, name)), FAKE_ALWAYS, 200,
+           text);
 }
 
 static struct relocation *find(int64_t waited_ms, GError **error)
@@ -90,7 +109,9 @@ static struct relocation *find(int64_t waited_ms, GError **error)
         &(struct waiting_query){.relocation = {.store = known, .cluster = cluster, .moves_max = 10},
                                 .waited_ms = waited_ms,
                                 .now_s = NOW,
-                                .passed = passed},
+                                .passed = passed,
+                                .asking = asking,
+                                .turns = turns},
         error);
 }
 
@@ -130,6 +151,9 @@ static const struct {
     {8, "n1", "", false, "1 wait, and no moves help any of them"},
     {8, NULL, "", true, "1 wait, and no moves help any of them"},
     {8, NULL, "\"gang.scheduling.koordinator.sh/name\":\"g\"", false,
+     "1 wait, and no moves help any of them"},
+    /* It was deleted since. */
+    {8, NULL, "},\"deletionTimestamp\":\"2026-01-05T11:30:00Z\",\"labels\":{", false,
      "1 wait, and no moves help any of them"},
     {5, NULL, "", false, "1 wait, and no moves help any of them"}, /* it fits as it is */
     {11, NULL, "", false, "1 wait, and no moves help any of them"},
@@ -193,6 +217,78 @@ START_TEST(a_pod_that_is_gone_is_passed_over)
 }
 END_TEST
 
+/* Whoever has many pods, made long ago, keeps those of others from being helped for one look at most. */
+START_TEST(namespaces_take_turns)
+{
+    for (int i = 0; i < 3 * WAITING_TRIES_MAX; i++)
+        wait_in("evil", keep(g_strdup_printf("p%02d", i)), 11,
+                keep(g_strdup_printf("2026-01-05T10:%02d:00Z", i)));
+    wait_as("big", 8, OLD, NULL, "");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan);
+    ck_assert_str_eq(plan->name, "big");
+    ck_assert_uint_eq(count_requests("/evil/pods/", NULL), 1);
+}
+END_TEST
+
+/* A namespace whose pods no moves help is last at the next look. */
+START_TEST(a_look_goes_on_where_the_last_one_ended)
+{
+    for (int i = 0; i < WAITING_TRIES_MAX; i++)
+        wait_in(keep(g_strdup_printf("n%02d", i)), keep(g_strdup_printf("p%02d", i)), 11,
+                keep(g_strdup_printf("2026-01-05T10:%02d:00Z", i)));
+    wait_as("big", 8, OLD, NULL, "");
+    g_autoptr(relocation) first = find(1000, NULL);
+    ck_assert(first && !first->reached);
+    ck_assert_uint_eq(count_requests("/ml/pods/big ", NULL), 0);
+    g_autoptr(relocation) second = find(1000, NULL);
+    ck_assert(second && second->reached);
+    ck_assert_str_eq(second->name, "big");
+}
+END_TEST
+
+/* Those that are passed over cost reads, and no tries. */
+START_TEST(groups_take_no_tries)
+{
+    for (int i = 0; i < 2 * WAITING_TRIES_MAX; i++)
+        wait_as(keep(g_strdup_printf("g%02d", i)), 8,
+                keep(g_strdup_printf("2026-01-05T10:%02d:00Z", i)), NULL,
+                "\"gang.scheduling.koordinator.sh/name\":\"g\"");
+    wait_as("big", 8, OLD, NULL, "");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan);
+    ck_assert_str_eq(plan->name, "big");
+}
+END_TEST
+
+static void ask_about(const char *uid)
+{
+    struct moment moment;
+
+    store_decide(known, &moment);
+    arrivals_ask(store_arrivals(known), uid, moment.now_ms);
+    store_unlock(known);
+}
+
+/* Gates, volumes, affinity, another scheduler: whatever it is, kube-scheduler does not ask. */
+START_TEST(about_whom_nobody_asks_is_not_helped)
+{
+    asking = true;
+    wait_as("big", 8, OLD, NULL, "");
+    g_autoptr(relocation) before = find(1000, NULL);
+    ck_assert(before && before->steps->len == 0);
+    ask_about("uid-big");
+    g_autoptr(relocation) plan = find(1000, NULL);
+    ck_assert(plan && plan->steps->len == 1);
+    clock_skip_ms(ARRIVALS_ASKING_MS - 1000);
+    g_autoptr(relocation) still = find(1000, NULL);
+    ck_assert(still && still->steps->len == 1);
+    clock_skip_ms(2000);
+    g_autoptr(relocation) after = find(1000, NULL);
+    ck_assert(after && after->steps->len == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("waiting");
@@ -205,6 +301,10 @@ int main(void)
     tcase_add_test(tests, the_first_whom_moves_help_is_helped);
     tcase_add_loop_test(tests, of_many_the_first_are_looked_at, 0, 2);
     tcase_add_test(tests, a_pod_that_is_gone_is_passed_over);
+    tcase_add_test(tests, namespaces_take_turns);
+    tcase_add_test(tests, a_look_goes_on_where_the_last_one_ended);
+    tcase_add_test(tests, groups_take_no_tries);
+    tcase_add_test(tests, about_whom_nobody_asks_is_not_helped);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -175,7 +175,9 @@ bool plan_run_choose(const struct plan_run_args *args, char **ret_why)
         waiting_find(&(struct waiting_query){.relocation = query_of(args),
                                              .waited_ms = aim->waited_ms,
                                              .now_s = g_get_real_time() / G_USEC_PER_SEC,
-                                             .passed = args->passed},
+                                             .passed = args->passed,
+                                             .asking = true,
+                                             .turns = args->turns},
                      &failure);
 
     *ret_why = NULL;

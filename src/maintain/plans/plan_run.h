@@ -13,6 +13,7 @@ struct plan_run_args {
     const GArray *past;    /* struct executor_past, as struct executor has it */
     GHashTable *
         passed; /* UIDs of pods that wait and are passed over -> int64_t: until when, by clock_ms */
+    GHashTable *turns; /* of those who wait (waiting_turns_new) */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
 };

@@ -7,6 +7,7 @@
 #include "kube/clock.h"
 #include "maintain/plans/plan_config_map.h"
 #include "maintain/plans/plan_run.h"
+#include "maintain/waiting.h"
 
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct plan_service {
     struct worker worker;
     GHashTable
         *unread; /* names of ConfigMaps that cannot be read -> text: the version that was told */
+    GHashTable *turns; /* as struct plan_run_args has them */
     GHashTable *
         passed; /* as struct plan_run_args has it; and UIDs of ConfigMaps for which nobody was found */
 };
@@ -287,6 +289,7 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
                                        .term = term,
                                        .past = past,
                                        .passed = service->passed,
+                                       .turns = service->turns,
                                        .order = entry->order,
                                        .status = entry->status};
     if (!is_open(entry))
@@ -365,6 +368,7 @@ struct plan_service *plan_service_start(const struct plan_service_options *optio
     if (service->options.interval_ms == 0)
         service->options.interval_ms = EVERY_MS;
     service->unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    service->turns = waiting_turns_new();
     service->passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&service->worker);
     if (!worker_start(&service->worker, run, service, error))
@@ -379,5 +383,6 @@ void plan_service_free(struct plan_service *service)
     worker_release(&service->worker);
     g_hash_table_unref(service->unread);
     g_hash_table_unref(service->passed);
+    g_hash_table_unref(service->turns);
     g_free(service);
 }

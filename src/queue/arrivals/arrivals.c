@@ -294,6 +294,7 @@ bool arrivals_walk(const struct arrivals *arrivals, struct arrivals_cursor *curs
                 .request = arrival->request,
                 .place = arrival->place,
                 .asked = arrival->asked,
+                .asking_ms = arrival->asking_ms,
             },
             data);
     }

@@ -159,6 +159,7 @@ struct arrivals_row {
     const struct request *request;
     const struct reservation *place; /* where it will go, or NULL */
     bool asked;                      /* filter was asked about it */
+    int64_t asking_ms;               /* until when its scheduler counts as asking; 0: it does not */
 };
 /* False: it was the last that is wanted. */
 typedef bool (*arrivals_visit)(const struct arrivals_row *row, void *data);
