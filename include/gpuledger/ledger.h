@@ -147,6 +147,9 @@ struct pool {
     int32_t capacity;
     int32_t reported; /* by kubelet, of which `capacity` are given; and why, if they are fewer: */
     enum withheld withheld;
+    uint64_t change; /* WITHHELD_CHANGE: a number for what the node is being changed to, */
+    int32_t later;   /* and what is given if that lasts too long; */
+    enum withheld later_withheld;
     int64_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */

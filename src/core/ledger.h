@@ -146,6 +146,9 @@ void ledger_mark_freed(struct ledger *ledger, const char *name);
 /* Says that of all nodes. */
 void ledger_mark_all_freed(struct ledger *ledger);
 
+/* Gives what is withheld of the node as long as it is being changed. */
+void ledger_end_change(struct ledger *ledger, const char *name);
+
 /* Nodes have places below this; those of nodes that are gone are given to others. */
 uint32_t ledger_places(const struct ledger *ledger);
 /* The node at a place, or NULL; and a number that is another one after each change of that node, and of which node

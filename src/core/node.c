@@ -149,6 +149,17 @@ void node_set_cordoned(struct node *node, bool cordoned)
     node->cordoned = cordoned;
 }
 
+static void sum_hardware(struct node *node)
+{
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; i < node->n_cards; i++)
+        sum = kind_join(sum, node->cards[i].kind);
+    for (int32_t i = 0; i < node->n_pools; i++)
+        sum = kind_join(sum, node->pools[i].kind) + (uint64_t)node->pools[i].capacity;
+    node_own(node)->hardware = sum;
+}
+
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);
@@ -198,12 +209,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->cards[i].core =
             card_core_size(&node->cards[i], said->core ? said->core : CORE_WHOLE);
     }
-    node_own(node)->hardware = 0;
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        struct card *card = &node->cards[i];
-        card->kind = card_kind(node, card);
-        node_own(node)->hardware = kind_join(node_own(node)->hardware, card->kind);
-    }
+    for (int32_t i = 0; i < node->n_cards; i++)
+        node->cards[i].kind = card_kind(node, &node->cards[i]);
     node->n_pools = topology->n_pools;
     node->pools = g_new0(struct pool, (gsize)node->n_pools);
     for (int32_t i = 0; i < node->n_pools; i++) {
@@ -211,13 +218,25 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->pools[i].resource = g_strdup(topology->pools[i].resource);
         node->pools[i].model = g_strdup(topology->pools[i].model);
         node->pools[i].kind = pool_kind(&node->pools[i]);
-        node_own(node)->hardware = kind_join(node_own(node)->hardware, node->pools[i].kind) +
-                         (uint64_t)node->pools[i].capacity;
     }
+    sum_hardware(node);
     node_apply_health(node);
     for (guint i = 0; i < node->allocations->len; i++)
         allocation_choose(node->allocations->pdata[i], node);
     node_charge_all(node, node_cpu_pods(node));
+}
+
+void node_end_change(struct node *node)
+{
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        struct pool *pool = &node->pools[i];
+        if (pool->withheld == WITHHELD_CHANGE) {
+            pool->capacity = pool->later;
+            pool->withheld = pool->later_withheld;
+        }
+    }
+    sum_hardware(node);
+    node_summarize(node);
 }
 
 void node_set_unit(struct node *node, int64_t memory_unit)

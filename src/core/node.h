@@ -50,6 +50,9 @@ void node_copy_all(struct node *node, const struct node *from);
 /* Gives a copy of the node, which is of its version, what has changed all the same: see node_set_facts. */
 void node_copy_marks(struct node *copy, const struct node *from);
 
+/* What pools say is given if a change lasts too long is given. */
+void node_end_change(struct node *node);
+
 /* After a change of node->unhealthy. */
 void node_apply_health(struct node *node);
 

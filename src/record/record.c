@@ -327,6 +327,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
         record->claims = g_strdup(what->claims);
         if (what->claims)
             json_key_string(writer, "claims", what->claims);
+        record->change_ms = what->change_ms;
+        if (what->change_ms)
+            json_key_int(writer, "changing", what->change_ms);
         node_view_encode(begin_object(record, writer, "object"), what->node);
         break;
     case OBSERVED_POD:

@@ -11,7 +11,8 @@
  *                                                that it asked for when it was bound, "" for none,
  *                                                where its label says another one now;
  *                                                of a node whose claims (wire/claim.h) cannot be read,
- *                                                the "claims" that count, "" for none
+ *                                                the "claims" that count, "" for none; of one that is
+ *                                                being changed, since when in ms ("changing")
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
  *                                                of preempt besides "recalled": the last answer for the pod
  *                                                that it goes by (queue/clearings.h), if there is one
@@ -131,6 +132,7 @@ struct record {
     char *scheduler;  /* NULL: the usual one */
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
     char *claims;     /* that count on a node whose own cannot be read; else NULL */
+    int64_t change_ms; /* monotonic: since when a node is being changed; 0: it is not */
     bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
     const struct dialect *dialect; /* of a promise */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */

@@ -22,6 +22,7 @@ static const struct json_field line_fields[] = {
     LINE(INT64, patience_ms, "patience"),
     LINE(INT64, left_out, "left-out"),
     LINE(INT64, entry, "entry"),
+    LINE(INT64, change_ms, "changing"),
     LINE(STRING, feed, "feed"),
     LINE(STRING, key, "key"),
     LINE(STRING, verb, "verb"),

@@ -8,7 +8,8 @@
 
 struct record_line {
     enum record_kind kind;
-    int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry;
+    int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry,
+        change_ms;
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;
     const char *scheduler, *seal, *quota, *claims;
     bool confirmed, picky, spared;

@@ -19,6 +19,7 @@ struct known {
     char *quota,
         *first_quota; /* as a record has it, of the text and the first; of a booking, of what
                                 * was settled */
+    int64_t change_ms; /* likewise */
     char *claims;     /* of a node, as the record of the text has them */
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
@@ -106,6 +107,7 @@ static void note_besides(struct known *known, const struct record *record)
     known->quota = g_strdup(record->quota);
     g_free(known->claims);
     known->claims = g_strdup(record->claims);
+    known->change_ms = record->change_ms;
 }
 
 static struct known *known_new(const struct record *record)
@@ -530,6 +532,8 @@ static void write_object_as(GString *text, enum record_kind kind, const struct k
     record_write_quota(&writer, object == known->text ? known->quota : known->first_quota);
     if (object == known->text && known->claims)
         json_key_string(&writer, "claims", known->claims);
+    if (object == known->text && known->change_ms)
+        json_key_int(&writer, "changing", known->change_ms);
     end_with(&writer, "object", object);
 }
 

@@ -66,6 +66,7 @@ static bool apply_node(struct replay *replay, const struct record_line *line, GE
     if (!node_view_decode(replay->arena, line->object, &node, error))
         return false;
     choose_claims(replay, line, &node);
+    store_set_change(replay->extender.store, line->change_ms);
     store_apply_node(replay->extender.store, &node);
     return true;
 }

@@ -17,7 +17,7 @@
 enum observed {
     OBSERVED_LIST_BEGIN,   /* feed */
     OBSERVED_LIST_END,     /* feed, spared */
-    OBSERVED_NODE,         /* node, paused, claims */
+    OBSERVED_NODE,         /* node, paused, claims, change_ms */
     OBSERVED_NODE_GONE,    /* key: its name */
     OBSERVED_POD,          /* pod, trust, quota */
     OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
@@ -75,6 +75,7 @@ struct observation {
     const struct node_view *node;
     const char *
         claims; /* that count, where the Node's own cannot be read (wire/claim.h), "" for none; else NULL */
+    int64_t change_ms; /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
     const struct configmap_view *configmap;
     const struct budget_view *budget;

@@ -73,6 +73,7 @@ struct store *store_new(const struct store_options *options)
     store->doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&store->doubts);
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->changes = changes_new();
     store->waits = waits_new();
     store->strays = strays_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
@@ -113,6 +114,7 @@ void store_free(struct store *store)
     g_hash_table_unref(store->doubted);
     g_queue_clear_full(&store->doubts, g_free);
     g_hash_table_unref(store->named);
+    changes_free(store->changes);
     waits_free(store->waits);
     strays_free(store->strays);
     rejects_free(store->rejects);
@@ -143,6 +145,11 @@ struct sealing *store_sealing(const struct store *store)
 void store_set_trust(struct store *store, enum trust trust)
 {
     store->replayed_trust = trust;
+}
+
+void store_set_change(struct store *store, int64_t since_ms)
+{
+    store->replayed_change_ms = since_ms;
 }
 
 void store_note_quotas(struct store *store)
@@ -210,6 +217,8 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (moment->now_ns > 0) /* older records do not tell */
         waits_begin(store->waits, store->ledger, moment->now_ms);
     if (waits_end(store->waits, store->ledger, moment->now_ms))
+        store_notify_all(store);
+    if (changes_end(store->changes, store->ledger, moment->now_ms))
         store_notify_all(store);
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
         store_notify_all(store);
@@ -380,14 +389,15 @@ void store_end_waits(struct store *store)
     moment = store_clock(store);
     const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
+    const bool changed = changes_end(store->changes, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
     const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
     const bool over = nominations_end(store->nominations, moment.now_ns);
     const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
     store_tell_gangs(store);
-    if (began || ended || resumed || left || over || lapsed)
+    if (began || ended || changed || resumed || left || over || lapsed)
         number = observer_number(store->observer);
-    if (ended || resumed || over)
+    if (ended || changed || resumed || over)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});

@@ -356,6 +356,9 @@ void store_set_moment(struct store *store, const struct moment *moment);
 /* Of the next pod that is applied that is believed, instead of what the keys say; likewise. */
 void store_set_trust(struct store *store, enum trust trust);
 
+/* Since when the next node that is applied is being changed, 0: it is not, or that is not known; likewise. */
+void store_set_change(struct store *store, int64_t since_ms);
+
 /* The elastic quota that a pod asked for when it was bound, "" for none, whatever its label says; for who
  * plays a record again. Takes the lock itself. */
 void store_choose_quota(struct store *store, const struct pod_view *pod, const char *quota);

@@ -114,6 +114,16 @@ static void date_heartbeat(const struct store *store, const struct node *node,
                            : MIN(heartbeat->said_ns, store_clock(store).now_ns);
 }
 
+/* Under the lock: since when the node is being changed; 0: it is not. */
+static int64_t see_change(struct store *store, const char *node)
+{
+    const int64_t said_ms = store->replayed_change_ms;
+
+    store->replayed_change_ms = 0;
+    return changes_see(store->changes, store->ledger, node,
+                       said_ms > 0 ? said_ms : store_clock(store).now_ms);
+}
+
 /* The node takes pods again that it would not take before. */
 static bool is_back(const struct node *node, const struct node_facts *facts)
 {
@@ -150,6 +160,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct node *node =
         paused ? ledger_pause_node(store->ledger, view->name)
                : ledger_set_topology(store->ledger, view->name, shared || sketched ? topology : NULL);
+    const int64_t change_ms = see_change(store, view->name);
     date_heartbeat(store, node, &heartbeat);
     const struct node_facts facts = {
         .generation = store->generation[FEED_NODES],
@@ -177,8 +188,9 @@ void store_apply_node(struct store *store, const struct node_view *view)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view,
-                                                         .paused = paused, .claims = claims});
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_NODE, number, .node = view, .paused = paused,
+                                        .claims = claims, .change_ms = change_ms});
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
@@ -206,6 +218,7 @@ void store_delete_node(struct store *store, const char *name)
     store_note_policy(store, name, NULL);
     store_hope_node(store, name);
     rejects_forget_node(store->rejects, name);
+    changes_forget(store->changes, name);
     note_mark(store, name, NULL);
     note_claims(store, name, NULL, NULL);
     quotas_set_node(store->quotas, name, NULL, NULL);

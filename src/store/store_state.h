@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a store is made of, for store*.c alone. */
+#include "store/changes/node_changes.h"
 #include "queue/pod_rules.h"
 #include "queue/strays.h"
 #include "queue/sleepers.h"
@@ -62,6 +63,7 @@ struct store {
         doubts; /* of char *: those to be asked about, in turn; who is doubted no more may be among them */
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct rejects *rejects; /* nodes that have rejected pods */
+    struct changes *changes; /* nodes that are being changed */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct strays *strays;   /* that are stray */
     struct sealing *sealing; /* pods by their seals */
@@ -78,6 +80,7 @@ struct store {
     struct holds *holds; /* NULL: nobody measures */
     struct observer *observer; /* NULL: none */
     enum trust replayed_trust;
+    int64_t replayed_change_ms;    /* since when the next node is being changed; 0: clocks say */
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 

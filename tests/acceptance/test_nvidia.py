@@ -225,7 +225,8 @@ class S16(Scenario):
 
 class S17(Scenario):
     """A configuration of the plugin for each node (`--nvidia-config-replicas`): while label, plugin
-    and Feature Discovery disagree, and while pods of the former division run, nothing is given."""
+    and Feature Discovery disagree (a minute at most), and while pods of the former division run,
+    nothing is given."""
 
     e2e = ("nvidia-flip",)
 

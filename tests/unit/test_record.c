@@ -58,6 +58,30 @@ START_TEST(a_node_whose_plugin_is_away_is_known)
 }
 END_TEST
 
+/* A node that is being changed is so for a minute, and not for one more with each file. */
+START_TEST(since_when_a_node_is_being_changed_is_known)
+{
+    static char table[] = "whole=1,shared=4";
+    const struct node_view node = {.name = "n1",
+                                   .labels = PAIRS({"nvidia.com/device-plugin.config", "shared"},
+                                                   {"nvidia.com/gpu.count", "4"},
+                                                   {"nvidia.com/gpu.replicas", "1"}),
+                                   .capacity = PAIRS({"nvidia.com/gpu", "4"})};
+    const struct moment moment = {.now_ns = 1, .now_ms = 1000 + (_i == 0 ? 59999 : 60000)};
+
+    live_options.dialects.nvidia_config_replicas = table;
+    list_all();
+    note(record_new(&(struct observation){
+        .what = OBSERVED_NODE, .number = ++number, .node = &node, .change_ms = 1000}));
+    begin_file();
+    note(record_new(
+        &(struct observation){.what = OBSERVED_TIME, .number = ++number, .moment = &moment}));
+    const struct node *known = ledger_node(store_lock(replay_store(next_file)), "n1");
+    ck_assert_int_eq(known->pools[0].capacity, _i == 0 ? 0 : 4);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 /* Whom kubelet may still call the plugin for. */
 START_TEST(a_pod_that_vanished_is_known)
 {
@@ -553,6 +577,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
     tcase_add_loop_test(tests, a_node_whose_plugin_is_away_is_known, 0, 2);
+    tcase_add_loop_test(tests, since_when_a_node_is_being_changed_is_known, 0, 2);
     tcase_add_loop_test(tests, a_pod_that_vanished_is_known, 0, 2);
     tcase_add_loop_test(tests, a_stray_promise_is_known, 0, 5);
     tcase_add_test(tests, an_edited_pod_stays_on_its_card);

@@ -209,6 +209,18 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     return node;
 }
 
+void ledger_end_change(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (!node)
+        return;
+    const uint64_t hardware = node_own(node)->hardware;
+    node_end_change(node);
+    ledger->supply += node_own(node)->hardware - hardware;
+    ledger_note_freed(ledger, node);
+}
+
 struct node *ledger_pause_node(struct ledger *ledger, const char *name)
 {
     struct node *node = ledger_intern_node(ledger, name);

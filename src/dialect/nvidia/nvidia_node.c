@@ -233,23 +233,23 @@ static int64_t withhold(const struct node_view *view, const struct facts *facts,
     return most;
 }
 
-/* Whether the node is being changed to another configuration, which is said. */
-static bool tell_change(const struct node_view *view, const char *resource,
-                        const struct facts *facts, const struct dialect_options *options,
-                        int64_t reported, char **ret_warning)
+/* A number for the configuration that the node is being changed to, which is said; 0: it is not. */
+static uint64_t tell_change(const struct node_view *view, const char *resource,
+                            const struct facts *facts, const struct dialect_options *options,
+                            int64_t reported, char **ret_warning)
 {
     const char *configuration = string_pairs_get(&view->labels, LABEL_CONFIG);
 
     if (!configuration || g_str_has_prefix(resource, NVIDIA_MIG_PREFIX))
-        return false;
+        return 0;
     const int64_t announced = nvidia_replicas_find(options->nvidia_config_replicas, configuration);
     if (announced == 0 || !is_changing(view, facts, announced, reported))
-        return false;
+        return 0;
     warn(ret_warning,
-         g_strdup_printf("node '%s' is being changed to configuration '%.64s': %s is not "
-                         "given until the node reports what it makes of the cards",
+         g_strdup_printf("node '%s' is being changed to configuration '%.64s': for a minute at "
+                         "most, %s is not given until the node reports what it makes of the cards",
                          view->name, configuration, resource));
-    return true;
+    return card_key(configuration);
 }
 
 /* Of `capacity` devices, the sick ones among them, each is a part of a card that so many are, or of
@@ -313,12 +313,10 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
                      struct topology *topology, char **ret_warning)
 {
     struct facts facts = read_facts(view, resource, options, topology, ret_warning);
-    enum withheld why = WITHHELD_CHANGE;
-    int64_t usable = 0;
-    const bool changing = tell_change(view, resource, &facts, options, reported, ret_warning);
+    enum withheld why;
+    const uint64_t change = tell_change(view, resource, &facts, options, reported, ret_warning);
     const int64_t divided = doubt_facts(view, resource, &facts, capacity, ret_warning);
-    if (!changing)
-        usable = withhold(view, &facts, reported, &why, ret_warning);
+    const int64_t usable = withhold(view, &facts, reported, &why, ret_warning);
     if (!facts.shared && facts.doubt != DOUBT_UNSAID)
         facts.replicas = 1;
     else if (facts.replicas <= 1)
@@ -327,9 +325,12 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
     topology->pools[topology->n_pools++] = (struct pool){
         .resource = topology_keep(topology, resource),
         .model = facts.doubt != DOUBT_NONE ? NULL : (char *)facts.model,
-        .capacity = (int32_t)usable,
+        .capacity = change ? 0 : (int32_t)usable,
         .reported = (int32_t)reported,
-        .withheld = why,
+        .withheld = change ? WITHHELD_CHANGE : why,
+        .change = change,
+        .later = (int32_t)usable,
+        .later_withheld = why,
         .at_once = mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
         .memory = mps && facts.replicas > 0 ? facts.memory / facts.replicas : facts.memory,
         .sharing = sharing_of(&facts),
