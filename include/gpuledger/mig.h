@@ -76,9 +76,10 @@ const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
                                      const struct mig_taken *taken, int64_t bytes, int32_t core,
                                      struct mig_place *ret_place);
 
-/* The profile that may be at this place with this much memory, or NULL. */
+/* The profile of a share of this much memory and compute at this place, or NULL: of those with the memory,
+ * the one that mig_choose gives to who is then counted with as much compute. */
 const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
-                                   int64_t bytes);
+                                   int64_t bytes, int32_t core);
 
 /* The most memory and compute that an instance in that place has; AMOUNT_BYTES_MAX and CORE_WHOLE: no
  * profile is known to fit there. */

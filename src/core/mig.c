@@ -232,17 +232,33 @@ const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
     return best;
 }
 
-const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
-                                   int64_t bytes)
+/* Who is counted with so much compute has no less than the profile, and more only if there is none with
+ * more. */
+static bool is_closer(const struct mig_profile *profile, int32_t core,
+                      const struct mig_profile *found)
 {
+    const bool enough = profile->core <= core;
+
+    if (!found || enough != (found->core <= core))
+        return !found || enough;
+    return enough ? profile->core > found->core : profile->core < found->core;
+}
+
+const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
+                                   int64_t bytes, int32_t core)
+{
+    const struct mig_profile *found = NULL;
+
     for (int32_t i = 0; i < profiles->n; i++) {
         const struct mig_profile *profile = &profiles->items[i];
-        for (int32_t j = 0; profile->memory == bytes && j < profile->n_places; j++) {
+        if (profile->memory != bytes || !is_closer(profile, core, found))
+            continue;
+        for (int32_t j = 0; j < profile->n_places; j++) {
             if (mig_place_equal(profile->places[j], place))
-                return profile;
+                found = profile;
         }
     }
-    return NULL;
+    return found;
 }
 
 void mig_place_most(const struct mig_profiles *profiles, struct mig_place place, int64_t *ret_bytes,

@@ -425,6 +425,46 @@ START_TEST(sizes_are_chosen_by_what_is_asked)
 }
 END_TEST
 
+#define HALF(name, core)                                                                           \
+    "{\"name\":\"" name "\",\"memoryMB\":20000,\"core\":" core                                     \
+    ",\"sliceCount\":3,\"placements\":["                                                           \
+    "{\"start\":0,\"size\":4}]}"
+#define HALVES(one, other)                                                                         \
+    "[{\"id\":\"GPU-a\",\"index\":0,\"count\":7,\"devmem\":40960,\"mode\":\"mig\",\"health\":"     \
+    "true,"                                                                                        \
+    "\"migProfiles\":[" one "," other "]}]"
+
+/* Of profiles with the same memory and place, the text names the one that is counted. */
+START_TEST(the_instance_that_is_counted_is_named)
+{
+    static const char *const nodes[] = {HALVES(HALF("3g.20gb", "42"), HALF("4g.20gb", "57")),
+                                        HALVES(HALF("4g.20gb", "57"), HALF("3g.20gb", "42"))};
+    static const struct {
+        const char *cores, *profile, *text;
+        int32_t counted;
+    } cases[] = {
+        {"0", "3g.20gb", "GPU-a,NVIDIA,20000,42:;", 420},
+        {"42", "3g.20gb", "GPU-a,NVIDIA,20000,42:;", 420},
+        {"50", "4g.20gb", "GPU-a,NVIDIA,20000,57:;", 570},
+        {"90", "4g.20gb", "GPU-a,NVIDIA,20000,90:;", 570},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const struct pod_view view =
+            POD("a", WITH({GPU, "1"}, {MEM, "20000"}, {CORES, cases[i].cores}));
+        g_auto(annotations) written = {0};
+        g_autofree char *named = g_strdup_printf("\"profile\":\"%s\"", cases[i].profile);
+
+        put_node(nodes[_i]);
+        bind(&view, &written);
+        ck_assert_int_eq(node->cards[0].core_used, cases[i].counted);
+        ck_assert_str_eq(find(&written, ALLOCATED), cases[i].text);
+        ck_assert_ptr_nonnull(strstr(find(&written, INSTANCES), named));
+        ledger_drop(book, "a");
+    }
+}
+END_TEST
+
 START_TEST(a_mode_may_be_asked_for)
 {
     struct pod_view view = POD("a", WITH({GPU, "1"}, {MEM, "10"}));
@@ -497,6 +537,7 @@ int main(void)
     tcase_add_test(all, what_others_hold_is_occupied);
     tcase_add_test(all, an_instance_counts_as_its_place);
     tcase_add_test(all, sizes_are_chosen_by_what_is_asked);
+    tcase_add_loop_test(all, the_instance_that_is_counted_is_named, 0, 2);
     tcase_add_test(all, a_mode_may_be_asked_for);
     tcase_add_test(all, a_guest_cuts_no_cards);
     tcase_add_test(all, templates_may_be_said);

@@ -351,7 +351,7 @@ static bool is_instance(const struct node *node, const struct card *card,
             mig_take(&taken, allocation->shares[i].place);
     }
     return mig_is_free(&taken, share->place) &&
-           mig_find(card->mig, share->place, card_bytes(node, card, share->memory));
+           mig_find(card->mig, share->place, card_bytes(node, card, share->memory), share->core);
 }
 
 /* Whether somebody is where the share would be with whom its class shares no card. */

@@ -51,7 +51,7 @@ static void write_instance(const struct node *node, const struct share *share,
 {
     const struct hami_mig_entry entry = {place, device, card->key, share->place};
     const struct mig_profile *profile =
-        mig_find(card->mig, share->place, card_bytes(node, card, share->memory));
+        mig_find(card->mig, share->place, card_bytes(node, card, share->memory), share->core);
 
     /* No profile: the plugin will fail the pod, as it will without a card. */
     if (profile)
