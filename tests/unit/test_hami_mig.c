@@ -207,6 +207,28 @@ START_TEST(instances_are_written_as_older_plugins_read_them)
 }
 END_TEST
 
+/* An A100 with 80 GB: what an instance has, whatever older charts say of it. */
+START_TEST(no_instance_is_larger_than_it_is)
+{
+    static const struct {
+        const char *asked, *text;
+    } cases[] = {
+        {"9728", "GPU-a[0-0],NVIDIA,9728,14:;"},
+        {"10000", "GPU-a[2-0],NVIDIA,40192,42:;"},
+        {"40192", "GPU-a[2-0],NVIDIA,40192,42:;"},
+        {"40193", "GPU-a[3-0],NVIDIA,80896,100:;"},
+    };
+
+    put_node("GPU-a,10,81920,100,NVIDIA-NVIDIA A100-SXM4-80GB,0,true,0,mig:");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(annotations) written = {0};
+        bind(&POD("a", WITH({GPU, "1"}, {MEM, cases[i].asked})), &written);
+        ck_assert_str_eq(find(&written, ALLOCATED), cases[i].text);
+        ledger_drop(book, "a");
+    }
+}
+END_TEST
+
 #define VOLCANO(id, memory)                                                                        \
     POD(id, WITH({"volcano.sh/vgpu-number", "1"}, {"volcano.sh/vgpu-memory", memory}))
 
@@ -537,6 +559,7 @@ int main(void)
     tcase_add_test(all, what_others_hold_is_occupied);
     tcase_add_test(all, an_instance_counts_as_its_place);
     tcase_add_test(all, sizes_are_chosen_by_what_is_asked);
+    tcase_add_test(all, no_instance_is_larger_than_it_is);
     tcase_add_loop_test(all, the_instance_that_is_counted_is_named, 0, 2);
     tcase_add_test(all, a_mode_may_be_asked_for);
     tcase_add_test(all, a_guest_cuts_no_cards);

@@ -10,15 +10,17 @@
 
 /* What HAMi's chart configures before v2.10, in the form of the option: templates of each model in
  * the order of its list; '-' are those with instances of different sizes. Volcano's
- * ConfigMap volcano-vgpu-device-config begins alike. */
+ * ConfigMap volcano-vgpu-device-config begins alike. Of an A100 with 80 GB, v2.9.0's chart and
+ * Project-HAMi/volcano-vgpu-device-plugin@v1.12.0 say 9728 and 40192, older ones 10240 and 40960 of the same
+ * hardware: what it has is the smaller. */
 #define HAMI_MIG_TEMPLATES                                                                         \
     "A30=4x1g.6gb:6144,2x2g.12gb:12288,1x4g.24gb:24576;"                                           \
     "A100-SXM4-40GB=7x1g.5gb:5120,-,2x3g.20gb:20480,1x7g.40gb:40960;"                              \
     "A100-40GB-PCIe=7x1g.5gb:5120,-,2x3g.20gb:20480,1x7g.40gb:40960;"                              \
     "A100-PCIE-40GB=7x1g.5gb:5120,-,2x3g.20gb:20480,1x7g.40gb:40960;"                              \
-    "A100-SXM4-80GB=7x1g.10gb:10240,-,2x3g.40gb:40960,1x7g.79gb:80896;"                            \
-    "A100-80GB-PCIe=7x1g.10gb:10240,-,2x3g.40gb:40960,1x7g.79gb:80896;"                            \
-    "A100-PCIE-80GB=7x1g.10gb:10240,-,2x3g.40gb:40960,1x7g.79gb:80896"
+    "A100-SXM4-80GB=7x1g.10gb:9728,-,2x3g.40gb:40192,1x7g.79gb:80896;"                             \
+    "A100-80GB-PCIe=7x1g.10gb:9728,-,2x3g.40gb:40192,1x7g.79gb:80896;"                             \
+    "A100-PCIE-80GB=7x1g.10gb:9728,-,2x3g.40gb:40192,1x7g.79gb:80896"
 
 /* The array "migProfiles" of one card's entry in the register. */
 struct mig_profiles *hami_mig_read_profiles(struct json_arena *arena, const cJSON *list,
