@@ -207,6 +207,10 @@ struct dialect {
      * places pods of the dialect; NULL: there is none. */
     const char *cordon_key;
 
+    /* Which of the administrator's annotations of a Node that not every row needs it reads: their keys, the
+     * last followed by NULL. NULL: none. */
+    const char *const *card_marks;
+
     /* The ConfigMap, in that namespace, whose key has a namespace's quotas of GPU models
      * (queue/quotas.h). NULL if the dialect has none. */
     const char *quotas_namespace;

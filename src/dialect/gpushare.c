@@ -21,6 +21,7 @@
 #include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/lookalikes.h"
+#include "dialect/node_marks.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -46,7 +47,7 @@ DIALECT_ROW(gpushare, 10);
 
 /* Ours: the true size of each card, in the node's gpu-mem units, by index: "10,20". The plugin
  * sizes every card by the first one. */
-#define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
+#define NODE_KEY_CARD_MEMORY NODE_CARD_MEMORY_KEY
 /* GPU Feature Discovery, of one card. */
 #define NODE_LABEL_MIB "nvidia.com/gpu.memory"
 #define NODE_LABEL_MULTIPROCESSORS "nvidia.com/gpu.multiprocessors"
@@ -516,6 +517,8 @@ static const char *const records[] = {
 static const char *const replaced[] = {KEY_IDX,      KEY_DEV,         KEY_POD,
                                        KEY_ASSIGNED, KEY_ASSUME_TIME, NULL};
 
+static const char *const card_marks[] = {NODE_CARD_MEMORY_KEY, NULL};
+
 const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
@@ -560,6 +563,7 @@ const struct dialect dialect_gpushare = {
     .records = records,
     .replaces = replaced,
     .names_cards = true,
+    .card_marks = card_marks,
     .node_units = true,
     .isolation = ISOLATION_NONE,
     .health_namespace = "kube-system",

@@ -2,6 +2,7 @@
 #include "dialect/node_marks.h"
 
 #include "core/bytes.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -180,6 +181,32 @@ static void apply_marks(const struct node_view *view, struct topology *topology,
     }
 }
 
+static bool is_read(const struct topology *topology, const char *key)
+{
+    for (int32_t i = 0; i < topology->n_dialects; i++) {
+        const char *const *marks_read = topology->dialects[i]->card_marks;
+        for (; marks_read && *marks_read; marks_read++) {
+            if (g_str_equal(*marks_read, key))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void tell_unread(const struct node_view *view, const struct topology *topology,
+                        char **ret_warning)
+{
+    static const char *const keys[] = {NODE_CARD_MEMORY_KEY, NODE_CARD_ORDER_KEY};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *text = string_pairs_get(&view->annotations, keys[i]);
+        if (text && *text && !is_read(topology, keys[i]))
+            warn(ret_warning, g_strdup_printf("annotation '%s' is not read for pods of %s, and "
+                                              "changes nothing",
+                                              keys[i], topology->dialects[0]->title));
+    }
+}
+
 /* --- slots --------------------------------------------------------------------------------------- */
 
 struct node_slots node_slots_parse(const char *text)
@@ -240,6 +267,7 @@ void node_marks_apply(const struct node_view *view, struct topology *topology, c
     int32_t by_itself[NODE_CARDS_MAX];
 
     apply_policy(view, topology, ret_warning);
+    tell_unread(view, topology, ret_warning);
     if (topology->n_cards == 0)
         return; /* devices that are given by count have no index */
     for (int32_t i = 0; i < topology->n_cards; i++)

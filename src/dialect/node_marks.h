@@ -18,6 +18,11 @@
  */
 #include <gpuledger/dialect.h>
 
+/* What follows is read by those rows alone that name it (card_marks), and warned about where none of the
+ * node's does: the true sizes of unequal cards, and the order in which NVML counts them. */
+#define NODE_CARD_MEMORY_KEY "gpuledger.io/card-memory"
+#define NODE_CARD_ORDER_KEY "gpuledger.io/card-order"
+
 /* Pure. Items that cannot be read are ignored, but for classes, and `ret_warning`, unless it is NULL or set, says
  * which. */
 void node_marks_apply(const struct node_view *view, struct topology *topology,

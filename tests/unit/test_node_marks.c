@@ -53,6 +53,33 @@ START_TEST(a_node_may_have_a_policy_of_its_own)
 }
 END_TEST
 
+/* Not every row reads the sizes of cards and their order; who writes them for others is told. */
+START_TEST(what_no_row_of_the_node_reads_is_said)
+{
+    static const struct {
+        const char *memory, *cards, *key;
+        bool read;
+    } cases[] = {
+        {"aliyun.com/gpu-mem", "aliyun.com/gpu-count", "gpuledger.io/card-memory", true},
+        {"aliyun.com/gpu-mem", "aliyun.com/gpu-count", "gpuledger.io/card-order", false},
+        {"volcano.sh/gpu-memory", "volcano.sh/gpu-number", "gpuledger.io/card-memory", false},
+        {"volcano.sh/gpu-memory", "volcano.sh/gpu-number", "gpuledger.io/card-order", false},
+    };
+    const struct string_pair capacity[] = {{cases[_i].memory, "20"}, {cases[_i].cards, "2"}};
+    const bool order = strstr(cases[_i].key, "order");
+    const struct string_pair annotation = {cases[_i].key, order ? "0,1" : "10,10"};
+    const struct node_view view = {.name = "n",
+                                   .capacity = {capacity, 2},
+                                   .allocatable = {capacity, 2},
+                                   .annotations = {&annotation, 1}};
+    const struct dialect_options options = {0};
+
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    ck_assert_int_eq(warning == NULL, cases[_i].read);
+    ck_assert(cases[_i].read || strstr(warning, cases[_i].key));
+}
+END_TEST
+
 START_TEST(cordoned_cards_take_nobody)
 {
     const struct node *node = read_node("gpuledger.io/cordoned-cards", "1, 3");
@@ -336,6 +363,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_node_may_have_a_policy_of_its_own, 0, 2);
+    tcase_add_loop_test(tc, what_no_row_of_the_node_reads_is_said, 0, 4);
     tcase_add_test(tc, cordoned_cards_take_nobody);
     tcase_add_loop_test(tc, a_cordon_that_nobody_can_read_closes_the_cards_it_may_mean, 0,
                         G_N_ELEMENTS(bad_cordons));

@@ -24,6 +24,7 @@
 #include "dialect/digits.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
+#include "dialect/node_marks.h"
 #include "dialect/warning.h"
 
 #include <string.h>
@@ -488,6 +489,8 @@ static const char *const records[] = {KEY_TIME,    KEY_OWN_TIME, KEY_NODE,
 
 static const char *const replaced[] = {KEY_NODE, KEY_ASSIGNED, NULL};
 
+static const char *const card_marks[] = {NODE_CARD_MEMORY_KEY, NODE_CARD_ORDER_KEY, NULL};
+
 const struct dialect dialect_tencent = {
     .name = "tencent",
     .title = "Tencent gpu-manager",
@@ -501,6 +504,7 @@ const struct dialect dialect_tencent = {
     .records = records,
     .replaces = replaced,
     .isolation = ISOLATION_HOOK,
+    .card_marks = card_marks,
     .quotas_namespace = "kube-system", /* gpu-quota-admission, before f7d9868 */
     .quotas_name = "gpuquota",
     .quotas_key = "gpu_quota",

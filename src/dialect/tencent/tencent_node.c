@@ -5,6 +5,7 @@
 #include "core/fail.h"
 #include "dialect/amounts.h"
 #include "dialect/digits.h"
+#include "dialect/node_marks.h"
 #include "dialect/warning.h"
 
 #include <gpuledger/quantity.h>
@@ -12,9 +13,9 @@
 
 /* Ours: the true size of each card by its minor number, in blocks ("59,59") or bytes
  * ("15109Mi,15107Mi"). gpu-manager tells kubelet their sum only. */
-#define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
+#define NODE_KEY_CARD_MEMORY NODE_CARD_MEMORY_KEY
 /* Ours: the minor numbers in the order in which NVML counts the cards: "1,0". */
-#define NODE_KEY_CARD_ORDER "gpuledger.io/card-order"
+#define NODE_KEY_CARD_ORDER NODE_CARD_ORDER_KEY
 
 /* The annotation's items, one per card; NULL otherwise. */
 static char **split_by_card(const struct node_view *view, const char *key, int32_t n_cards,
