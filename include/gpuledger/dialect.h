@@ -49,6 +49,7 @@ struct dialect_options {
     int64_t unplaced_everywhere; /* not 0: a pod that was bound without a card counts on every card of
                                   * its node, also where its node side gives it none */
     bool nvidia_fail_requests_greater_than_one; /* as in the plugin's sharing.timeSlicing */
+    bool nvidia_mps_several;  /* its sharing.mps has failRequestsGreaterThanOne: false */
     bool nvidia_memory_guard; /* see dialect/nvidia/nvidia_guard.h */
     char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
     char *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a

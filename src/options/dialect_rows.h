@@ -67,7 +67,11 @@
      "false"), IN(PLACEMENT, READER),
      .help = "NVIDIA's plugin is configured with failRequestsGreaterThanOne: it fails containers "
              "that ask for more than one replica of time-sliced GPUs, so they are refused. With "
-             "MPS it always does."},
+             "MPS see --nvidia-mps-several."},
+    {"nvidia-mps-several", BOOL(dialects.nvidia_mps_several, "false"), IN(PLACEMENT, READER),
+     .help = "Allow containers more than one MPS device. Set it where NVIDIA's plugin, v0.20.0 or "
+             "later, is configured with sharing.mps.failRequestsGreaterThanOne: false; without "
+             "that, and before, the plugin fails such containers."},
     {"nvidia-memory-guard", BOOL(dialects.nvidia_memory_guard, "false"), IN(PLACEMENT, READER),
      .help = "Keep what pods want of time-sliced GPUs (annotation gpuledger.io/gpu-memory) within a "
              "card: of a node's pods as many as a card has replicas, the most demanding ones, have "

@@ -54,6 +54,20 @@ START_TEST(more_than_one_replica_at_a_time)
 }
 END_TEST
 
+/* Since v0.20.0 the plugin may be configured so (NVIDIA/k8s-device-plugin:api/config/v1/config.go). */
+START_TEST(more_than_one_mps_device_where_it_is_allowed)
+{
+    for (int allowed = 0; allowed < 2; allowed++) {
+        options.nvidia_mps_several = allowed;
+        NODE("n", GPUS "=4",
+             .labels = "nvidia.com/gpu.sharing-strategy=mps " T4
+                       "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4");
+        ck_assert_reason(ASK("n", GPUS "=2"), allowed ? REASON_NONE : REASON_DEVICES_AT_ONCE);
+        ck_assert_reason(ASK("n", GPUS "=5"), allowed ? REASON_CARD_COUNT : REASON_DEVICES_AT_ONCE);
+    }
+}
+END_TEST
+
 #define WANTS "gpuledger.io/gpu-memory="
 #define SLICED(n, cards, replicas)                                                                 \
     NODE("n", n, .labels = T4 "nvidia.com/gpu.count=" cards " nvidia.com/gpu.replicas=" replicas)
@@ -624,6 +638,7 @@ int main(void)
     tcase_add_test(tcase, replicas_of_one_card);
     tcase_add_test(tcase, forty_renamed_replicas);
     tcase_add_test(tcase, more_than_one_replica_at_a_time);
+    tcase_add_test(tcase, more_than_one_mps_device_where_it_is_allowed);
     tcase_add_test(tcase, what_pods_want_of_a_card_is_kept_within_it);
     tcase_add_test(tcase, the_most_demanding_pods_may_meet);
     tcase_add_test(tcase, replicas_that_were_taken_away_are_still_used);

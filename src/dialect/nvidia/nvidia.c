@@ -411,7 +411,8 @@ const struct dialect dialect_nvidia = {
             .limits =
                 "kubelet chooses the device: which card a pod has is not known, so devices "
                 "are counted, not cards. More than one replica for a container: refused "
-                "with MPS, and with `--nvidia-fail-requests-greater-than-one`. Time-sliced "
+                "with MPS without `--nvidia-mps-several`, and with "
+                "`--nvidia-fail-requests-greater-than-one`. Time-sliced "
                 "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
                 "`--nvidia-memory-guard` the pods that may meet on one card want no more "
                 "than it has altogether (`gpu-memory`). A pod "

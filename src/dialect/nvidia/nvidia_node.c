@@ -322,6 +322,9 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
     else if (facts.replicas <= 1)
         facts.replicas = 0;
     const bool mps = facts.shared && facts.mps;
+    const bool fails_several =
+        facts.shared &&
+        (mps ? !options->nvidia_mps_several : options->nvidia_fail_requests_greater_than_one);
     topology->pools[topology->n_pools++] = (struct pool){
         .resource = topology_keep(topology, resource),
         .model = facts.doubt != DOUBT_NONE ? NULL : (char *)facts.model,
@@ -331,7 +334,7 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
         .change = change,
         .later = (int32_t)usable,
         .later_withheld = why,
-        .at_once = mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
+        .at_once = fails_several ? 1 : 0,
         .memory = mps && facts.replicas > 0 ? facts.memory / facts.replicas : facts.memory,
         .sharing = sharing_of(&facts),
         .shared = facts.shared,
