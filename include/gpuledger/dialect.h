@@ -43,7 +43,7 @@ struct dialect_options {
                                * or "": as HAMi's chart has it */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
     bool gpushare_multiprocessors;    /* compute is divided by whole multiprocessors */
-    int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
+    int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory or vgpu-memory; 0: 1 */
     int64_t tencent_order;           /* enum tencent_order */
     bool tencent_unchecked;          /* gpu-manager is not to compare its choice with ours */
     int64_t unplaced_everywhere; /* not 0: a pod that was bound without a card counts on every card of

@@ -77,6 +77,7 @@ struct terms {
     char **devices;       /* where asks' and shares' `device` may point */
     char **containers;    /* names, as pod_view.containers has them; NULL: nobody will ask */
     int32_t n_init;       /* how many of these, the last ones, are init containers */
+    int64_t told_mib;     /* MiB in one of what the node side is told of memory; 0: 1 */
 };
 
 /* Zeroed, with one reference; the maker fills it before it gives it away. Lists and strings are

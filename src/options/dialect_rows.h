@@ -26,9 +26,10 @@
              "nodes that state them with the label nvidia.com/gpu.multiprocessors."},
     {"volcano-memory-factor", INT(dialects.volcano_memory_factor, "N", "1", 1, 1 << 20),
      IN(PLACEMENT, READER),
-     .help = "How many MiB one volcano.sh/gpu-memory is: the --gpu-memory-factor that the plugin "
-             "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
-             "shown, and beside other ways to share the same cards."},
+     .help = "How many MiB one volcano.sh/gpu-memory or volcano.sh/vgpu-memory is: the "
+             "--gpu-memory-factor that the plugin of Volcano's GPU sharing runs with, and the "
+             "gpuMemoryFactor of its vGPUs. Nodes do not say; it matters for MIG instances, for "
+             "what people are shown, and beside other ways to share the same cards."},
     {"tencent-gpu-manager", CHOICE(dialects.tencent_order, "VERSION", "8cd842e",
      choices_gpu_manager), IN(PLACEMENT, READER),
      .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "

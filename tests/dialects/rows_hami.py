@@ -244,8 +244,7 @@ def hami_instances_of_an_a100_80gb(stage):
 
 
 @row("volcano-sh/volcano@v1.15.1:VU/mig.go:36-51", "gpuMemoryFactor 10, a card in MIG mode registered as 4096",
-     "the ask is multiplied before it is compared with an instance's MiB", "3000 get the whole card of 40960 MiB",
-     known="the factor of Volcano's vGPUs is not known")
+     "the ask is multiplied before it is compared with an instance's MiB", "3000 get the whole card of 40960 MiB")
 def volcano_instances_by_a_factor(stage):
     node(stage, VOLCANO, cards(memory=40960, mode="mig", kind=A100_KIND), factor=10)
     stage.start("--volcano-memory-factor=10")

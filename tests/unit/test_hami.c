@@ -628,6 +628,46 @@ START_TEST(an_amount_of_memory_has_a_factor)
 }
 END_TEST
 
+/* Volcano's gpuMemoryFactor: nodes and texts are in it, too. */
+START_TEST(volcanos_memory_has_a_factor_everywhere)
+{
+    const struct dialect_options said = {.volcano_memory_factor = 10};
+    const struct dialect *volcano = row("volcano-vgpu");
+    g_autoptr(topology) topology = topology_new();
+    struct pod_view view = {.ns = "ml",
+                            .name = "a",
+                            .uid = "u",
+                            CONTAINERS(WITH({VGPU, "1"}, {"volcano.sh/vgpu-memory", "300"}))};
+    const struct node_view said_by = {
+        .name = "n1",
+        .annotations = PAIRS({"volcano.sh/node-vgpu-register", "GPU-a,10,1536,T4,true,hami-core:"}),
+        .allocatable = PAIRS({VGPU, "10"})};
+    g_autoptr(request) request = dialect_read_request(&view, &said, NULL);
+    g_auto(annotations) annotations = {0};
+
+    ck_assert(volcano->read_topology(&said_by, &said, topology, NULL, NULL));
+    ck_assert_int_eq(topology->cards[0].memory, 15360 * MIB);
+    node = ledger_set_topology(book, "n1", topology);
+    ck_assert_int_eq(request->asks[0].memory.value, 3000 * MIB);
+    struct allocation *booked = allocation_new("u", "ml", "a", 1);
+    booked->dialect = volcano;
+    booked->terms = terms_ref(request->terms);
+    booked->shares[0] = (struct share){.memory = request->asks[0].memory};
+    ledger_put(book, "n1", booked);
+    volcano->write_annotations(booked, node, &annotations);
+    ck_assert_str_eq(annotations.items[0].key, "volcano.sh/vgpu-ids-new");
+    ck_assert_str_eq(annotations.items[0].value, "GPU-a,NVIDIA,300,0:");
+    view.node_name = "n1";
+    view.phase = "Running";
+    view.annotations = PAIRS({"volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,300,0:"},
+                             {"volcano.sh/vgpu-node", "n1"}, {"volcano.sh/bind-phase", "success"});
+    struct allocation *read = dialect_read_allocation(&view, &said, NULL);
+    ck_assert_int_eq(read->distrust, DISTRUST_NONE);
+    ledger_put(book, "n1", read);
+    ck_assert_int_eq(node->cards[0].memory_used, 3000 * MIB);
+}
+END_TEST
+
 /* Volcano takes it for one card; here it is an error, and counts where Volcano has put it. */
 START_TEST(volcanos_memory_without_a_number_is_of_one_card)
 {
@@ -674,6 +714,7 @@ int main(void)
 
     tcase_add_test(bound, what_a_container_runs_with_counts);
     tcase_add_test(bound, an_amount_of_memory_has_a_factor);
+    tcase_add_test(bound, volcanos_memory_has_a_factor_everywhere);
     tcase_add_test(bound, volcanos_memory_without_a_number_is_of_one_card);
     tcase_add_loop_test(pods, requests_are_read, 0, G_N_ELEMENTS(request_cases));
     tcase_add_test(pods, defaults_are_the_administrators);

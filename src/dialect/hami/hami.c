@@ -409,7 +409,9 @@ const struct dialect dialect_volcano_vgpu = {
                                           "`volcano.sh/vgpu-mode`, `nvidia.com/[no]use-gputype`.",
             .nodes =
                 "Annotation `volcano.sh/node-vgpu-register`; allocatable "
-                "`volcano.sh/vgpu-number`. Of cards in MIG mode the templates of "
+                "`volcano.sh/vgpu-number`. With the plugin's gpuMemoryFactor all memory counts in "
+                "that "
+                "many MiB (`--volcano-memory-factor`). Of cards in MIG mode the templates of "
                 "`--hami-mig-templates`, which are groups named `group1`, `group2` and so on in "
                 "that order, as in Volcano's ConfigMap `volcano-vgpu-device-config`.",
             .writes = "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "

@@ -65,7 +65,12 @@ bool hami_read_heartbeat(const struct vgpu *vgpu, const struct node_view *view, 
 struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *view,
                               const struct topology *topology, char **ret_warning);
 
-/* hami_request.c; the asks alone are what a pod that is bound was made with: its annotations may have
+/* hami_request.c. MiB in one of what nodes and pods say of memory: Volcano's gpuMemoryFactor, by which its plugin
+ * divides what it registers, and multiplies what it is told (volcano-vgpu-device-plugin@v1.12.0:pkg/plugin/
+ * register.go:91, server.go:438-443; volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/vgpu/mig.go:36-51). */
+int64_t vgpu_told_mib(const struct vgpu *vgpu, const struct dialect_options *options);
+
+/* The asks alone are what a pod that is bound was made with: its annotations may have
  * been edited since. */
 struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *view,
                                const struct dialect_options *options, GError **error);

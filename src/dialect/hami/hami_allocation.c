@@ -61,6 +61,7 @@ static void write_instance(const struct node *node, const struct share *share,
 static void write_container(const struct allocation *allocation, const struct node *node,
                             int32_t container, int32_t place, struct words *words)
 {
+    const int64_t told_mib = allocation->terms ? MAX(allocation->terms->told_mib, 1) : 1;
     int32_t device = 0;
 
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
@@ -72,7 +73,7 @@ static void write_container(const struct allocation *allocation, const struct no
         g_string_append(words->devices, card->uuid);
         hami_mig_write_index(words->group, share->place, words->devices);
         g_string_append_printf(words->devices, "," VENDOR ",%" G_GINT64_FORMAT ",%d:",
-                               card_bytes(node, card, share->memory) / MIB,
+                               card_bytes(node, card, share->memory) / MIB / told_mib,
                                share->core / (CORE_WHOLE / 100));
         if (card->mig && share->place.layout == 0)
             write_instance(node, share, card, place, device, words);
@@ -254,6 +255,16 @@ static int32_t nth_asker(const struct request *request, int32_t n)
     return CONTAINER_POD;
 }
 
+static void count_in_mib(const struct request *request, guint from, GArray *pieces)
+{
+    const int64_t told_mib = MAX(request->terms->told_mib, 1);
+
+    for (guint i = from; i < pieces->len; i++) {
+        struct amount *memory = &g_array_index(pieces, struct share, i).memory;
+        memory->value = MIN(memory->value, AMOUNT_BYTES_MAX / told_mib) * told_mib;
+    }
+}
+
 /* The devices that the text names, in order. Without a place for every container, which ret_placed
  * tells, those that ask for cards have one each, but for init containers. */
 static bool read_text(const struct vgpu *vgpu, const struct pod_view *view,
@@ -275,6 +286,7 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view,
                                               : nth_asker(request, n_askers);
         if (!read_place(vgpu, places[place], container, place, instances, pieces))
             return false;
+        count_in_mib(request, before, pieces);
         if (!*ret_placed && pieces->len > before) {
             if (container == CONTAINER_POD)
                 return false;

@@ -251,7 +251,7 @@ static const char *mode_of(const struct vgpu *vgpu, const struct entry *entry)
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
                  const struct dialect_options *options, struct topology *topology)
 {
-    const int64_t scaling = scaling_of(vgpu, options);
+    const int64_t scaling = scaling_of(vgpu, options), told_mib = vgpu_told_mib(vgpu, options);
     const char *cordoned = vgpu->cordoned && !view->as_new
                                ? string_pairs_get(&view->annotations, vgpu->cordoned)
                                : NULL;
@@ -264,7 +264,7 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
     for (guint i = 0; i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);
         topology->cards[i] = (struct topology_card){
-            .memory = entry->mib * MIB,
+            .memory = MIN(entry->mib, AMOUNT_BYTES_MAX / MIB / told_mib) * told_mib * MIB,
             .physical = scaling > 100 ? (entry->mib * 100 + scaling - 1) / scaling * MIB
                                       : 0, /* what is registered was rounded down */
             .core = (int32_t)entry->core * (CORE_WHOLE / 100),
@@ -321,7 +321,8 @@ bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *prof
                         const struct dialect_options *options, struct profile_words *words)
 {
     const int64_t slots = profile->slots ? profile->slots : SLOTS_BY_DEFAULT;
-    const int64_t mib = profile->memory / MIB * scaling_of(vgpu, options) / 100;
+    const int64_t mib =
+        profile->memory / MIB * scaling_of(vgpu, options) / 100 / vgpu_told_mib(vgpu, options);
     const char *model = profile->model ? profile->model : "";
     GString *text;
 

@@ -35,11 +35,16 @@ struct wish {
     int64_t count, mib, percent, cores;
 };
 
+int64_t vgpu_told_mib(const struct vgpu *vgpu, const struct dialect_options *options)
+{
+    return vgpu->short_register ? MAX(options->volcano_memory_factor, 1) : 1;
+}
+
 /* HAMi's memoryFactor: how many MiB one of its resource is. Source: Project-HAMi/HAMi v2.8.3 and v2.10.0,
- * pkg/device/nvidia/device.go. Volcano's scales nodes and texts as well, so that all is in proportion. */
+ * pkg/device/nvidia/device.go. Its nodes and texts say MiB all the same. */
 static int64_t memory_factor(const struct vgpu *vgpu, const struct dialect_options *options)
 {
-    return vgpu->factor ? MAX(options->hami_memory_factor, 1) : 1;
+    return vgpu->factor ? MAX(options->hami_memory_factor, 1) : vgpu_told_mib(vgpu, options);
 }
 
 static struct card_ask ask_of(const struct vgpu *vgpu, const struct container_view *container,
@@ -222,6 +227,7 @@ struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *v
         return NULL;
     struct request *request = request_new(vgpu->dialect, n);
     request->terms = read_terms(vgpu, view);
+    request->terms->told_mib = vgpu_told_mib(vgpu, options);
     request->traits = traits;
     request->match_amount = devices;
     for (uint32_t i = 0; i < n; i++)
@@ -260,6 +266,7 @@ struct request *vgpu_take_asks(const struct vgpu *vgpu, const struct pod_view *v
         return NULL;
     struct request *request = request_new(vgpu->dialect, asks->len);
     request->terms = read_terms(vgpu, view);
+    request->terms->told_mib = vgpu_told_mib(vgpu, options);
     request->match_amount = devices;
     memcpy(request->asks, asks->data, asks->len * sizeof(struct card_ask));
     return request;
