@@ -15,6 +15,7 @@
 #pragma GCC visibility push(default)
 
 struct classes;
+struct work_meter;
 
 /* How Tencent's gpu-manager orders cards with equal core free. */
 enum tencent_order {
@@ -380,6 +381,7 @@ struct admission_query {
     int64_t patience_ns; /* how long an unmatched pod is expected to stay unmatched */
     bool awaits_plugin;  /* ADMISSION_WAIT, not _NO, where the node's plugin is away for a while */
     const struct demand *demand; /* NULL: nothing is known of it */
+    struct work_meter *work;     /* the program's own; NULL */
 };
 
 /* The one question that filter, bind and every explanation ask: may this pod go to this node, and

@@ -62,6 +62,7 @@ enum reason {
     REASON_PLACED_ELSEWHERE,
     REASON_OTHERS_COMING,
     REASON_SPOKEN_FOR,
+    REASON_WORK_LIMIT, /* not known: the search was cut short */
     REASON_GANG_PLACE, /* these are of groups of pods that come together */
     REASON_GANG_UNKNOWN,
     REASON_GANG_FEW,

@@ -47,8 +47,8 @@ struct weights {
 struct terms {
     char **models;        /* the card's model contains one of these, case ignored */
     char **models_not;    /* and none of these */
-    char **uuids;         /* the card is one of these */
-    char **uuids_not;     /* and none of these */
+    char **uuids;         /* the card is one of these, which are in the order of strcmp */
+    char **uuids_not;     /* and none of these, likewise */
     char *mode;           /* the card's mode is contained in this */
     enum neighbours neighbours;
     bool same_numa;       /* all cards of a container are on one NUMA node */

@@ -22,3 +22,6 @@ uint64_t pool_kind(const struct pool *pool);
 
 /* A number that stands for kinds and one more, in their order. */
 uint64_t kind_join(uint64_t kinds, uint64_t kind);
+
+/* terms_accept_card, but for the card's model. */
+bool terms_accept_but_model(const struct terms *terms, const struct card *card);

@@ -168,6 +168,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_GANG_ROOM] = {"gang_room", "The node is kept for a group of pods that waits for room",
                           false},
     [REASON_GANG_LOST] = {"gang_lost", "The place that the pod's group had for it is gone", false},
+    [REASON_WORK_LIMIT] = {"work_limit",
+                           "Looking for GPUs for all of the pod's containers takes too long here "
+                           "for now",
+                           true},
     [REASON_OTHERS_COMING] =
         {"others_coming",
          "Other pods are on their way to the node's GPU plugin, and another node takes the pod "

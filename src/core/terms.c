@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/card.h"
+
 #include <gpuledger/ledger.h>
 #include <gpuledger/terms.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const isolation_names[ISOLATION_N] = {
@@ -83,9 +86,14 @@ bool terms_accept_model(const struct terms *terms, const char *model)
                       (!terms->models_not || !contains_one_of(model, terms->models_not)));
 }
 
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static bool is_one_of(const char *text, char **all)
 {
-    return text && g_strv_contains((const char *const *)all, text);
+    return text && bsearch(&text, all, g_strv_length(all), sizeof *all, compare_words);
 }
 
 /* A card whose node side says no mode is of any but that which cuts it. */
@@ -94,14 +102,18 @@ static bool accepts_mode(const char *wanted, const char *mode)
     return mode ? strstr(wanted, mode) != NULL : !g_str_equal(wanted, "mig");
 }
 
-bool terms_accept_card(const struct terms *terms, const struct card *card)
+bool terms_accept_but_model(const struct terms *terms, const struct card *card)
 {
-    if (!terms)
-        return true;
-    return card->memory >= terms->memory_min && terms_accept_model(terms, card->model) &&
+    return card->memory >= terms->memory_min &&
            (!terms->uuids || is_one_of(card->uuid, terms->uuids)) &&
            (!terms->uuids_not || !is_one_of(card->uuid, terms->uuids_not)) &&
            (!terms->mode || accepts_mode(terms->mode, card->mode));
+}
+
+bool terms_accept_card(const struct terms *terms, const struct card *card)
+{
+    return !terms ||
+           (terms_accept_model(terms, card->model) && terms_accept_but_model(terms, card));
 }
 
 const struct policy *terms_rating(const struct terms *terms, const struct policy *policy)

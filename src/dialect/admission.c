@@ -3,6 +3,7 @@
 #include "core/ledger.h"
 #include "core/node.h"
 #include "dialect/annotations.h"
+#include "policy/effort/placement_search.h"
 
 #include <gpuledger/dialect.h>
 
@@ -97,13 +98,29 @@ static bool has_obvious_room(const struct node *node, const struct request *requ
            placement_is_obvious(node, request);
 }
 
+static struct placement_query ask_for(const struct node *node, const struct request *request,
+                                      const struct admission_query *query)
+{
+    return (struct placement_query){pick_policy(node, request, query->policy), query->demand,
+                                    CARD_UNKNOWN, query->work};
+}
+
+static enum reason find(const struct node *node, const struct request *request,
+                        const struct admission_query *query, int32_t pinned,
+                        struct placement *ret_placement)
+{
+    struct placement_query asked = ask_for(node, request, query);
+
+    asked.pinned = pinned;
+    return placement_search(node, request, &asked, ret_placement);
+}
+
 /* Kept out of line: its placement is large, and waiting is rare. */
 G_GNUC_NO_INLINE static enum admission
 admit_beside_waiting(const struct node *node, const struct request *request,
                      const struct admission_query *query, const struct in_flight *in_flight,
                      struct placement *ret_placement, enum reason *ret_reason)
 {
-    const struct policy *policy = pick_policy(node, request, query->policy);
     const bool obvious = has_obvious_room(node, request, ret_placement);
     SCRATCH struct placement scratch;
 
@@ -117,11 +134,9 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     if (!ret_placement)
         ret_placement = &scratch;
     if (in_flight->card != CARD_UNKNOWN &&
-        placement_find(node, request, policy, query->demand, in_flight->card, ret_placement) == REASON_NONE)
+        find(node, request, query, in_flight->card, ret_placement) == REASON_NONE)
         return ADMISSION_YES;
-    *ret_reason =
-        obvious ? REASON_NONE
-                : placement_find(node, request, policy, query->demand, CARD_UNKNOWN, ret_placement);
+    *ret_reason = obvious ? REASON_NONE : find(node, request, query, CARD_UNKNOWN, ret_placement);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)
@@ -137,11 +152,10 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
                                                     struct placement *ret_placement,
                                                     enum reason *ret_reason)
 {
-    const struct policy *policy = pick_policy(node, request, query->policy);
     SCRATCH struct placement scratch;
 
-    *ret_reason = placement_find(node, request, policy, query->demand, CARD_UNKNOWN,
-                                 ret_placement ? ret_placement : &scratch);
+    *ret_reason =
+        find(node, request, query, CARD_UNKNOWN, ret_placement ? ret_placement : &scratch);
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }
 
@@ -252,9 +266,8 @@ enum admission dialect_admits(const struct node *node, const struct admission_qu
         return ADMISSION_NO;
     if (in_flight.restricted)
         return admit_beside_waiting(node, request, query, &in_flight, NULL, &reason);
-    return placement_fits(node, request, pick_policy(node, request, query->policy), query->demand)
-               ? ADMISSION_YES
-               : ADMISSION_NO;
+    const struct placement_query asked = ask_for(node, request, query);
+    return placement_suffices(node, request, &asked) ? ADMISSION_YES : ADMISSION_NO;
 }
 
 int64_t dialect_wait_ends(const struct node *node, const struct admission_query *query)

@@ -253,7 +253,9 @@ static void try_node(struct search *search, const struct node *node, struct wish
         .fickle = dialect_is_fickle(search->query->request),
     };
     struct victims all = {victims, drop_staying(victims, n), 0};
-    if (victims_choose(what_if, roster, &query, &all, &cost) && cost.n + cost.going > 0 &&
+    search->question.work.cut = false;
+    if (victims_choose(what_if, roster, &query, &all, &cost) && !search->question.work.cut &&
+        cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
         keep(search, node, &all, &cost);
 }
@@ -310,6 +312,7 @@ struct preview *preview_find(const struct preview_query *query)
     }
     feasibility_init(&search.question, query->copy,
                      &(struct feasibility_about){query->pod, query->request, query->moment});
+    search.question.work.left = WORK_APART;
     const GPtrArray *nodes = ledger_nodes(search.question.ledger);
     const struct allocation *going = find_going(&search);
     g_autoptr(pod_facts) asked = pod_facts_new(query->pod);

@@ -12,15 +12,12 @@
 static bool place_on(const struct search *search, const struct request *request,
                      const struct node *node, struct placement *ret_placement)
 {
-    const struct policy *policy = search_policy(search, node);
-
-    if (placement_find(node, request, policy, NULL, CARD_UNKNOWN, ret_placement) != REASON_NONE)
+    if (!search_place(search, node, request, CARD_UNKNOWN, ret_placement))
         return false;
     if (!search_refills(search, node, ret_placement))
         return true;
     for (int32_t i = 0; i < node->n_cards; i++) {
-        if (placement_find(node, request, policy, NULL, node->cards[i].index, ret_placement) ==
-                REASON_NONE &&
+        if (search_place(search, node, request, node->cards[i].index, ret_placement) &&
             !search_refills(search, node, ret_placement))
             return true;
     }
@@ -143,7 +140,6 @@ static void clear_node(const struct search *search, struct what_if *what_if, con
                        uint32_t most, GArray *ways)
 {
     const struct request *admit = search->query->goal.admit;
-    const struct policy *policy = search_policy(search, what_if->node);
     GArray *gone = g_array_new(FALSE, FALSE, sizeof(size_t));
     bool fits = false;
 
@@ -151,12 +147,12 @@ static void clear_node(const struct search *search, struct what_if *what_if, con
         const size_t pod = g_array_index(pods, size_t, i);
         what_if_without(what_if, held_by(what_if, &search->query->pods[pod]));
         g_array_append_val(gone, pod);
-        fits = placement_fits(what_if->node, admit, policy, NULL);
+        fits = search_fits(search, what_if->node, admit);
     }
     for (guint i = gone->len; fits && i-- > 0;) {
         const struct plan_pod *pod = &search->query->pods[g_array_index(gone, size_t, i)];
         what_if_with(what_if, held_by(what_if, pod));
-        if (placement_fits(what_if->node, admit, policy, NULL))
+        if (search_fits(search, what_if->node, admit))
             g_array_remove_index(gone, i);
         else
             what_if_without(what_if, held_by(what_if, pod));
@@ -171,7 +167,6 @@ static void clear_node(const struct search *search, struct what_if *what_if, con
 static void look_at_node(const struct search *search, const struct node *node, GArray *pods,
                          uint32_t most, GArray *ways)
 {
-    const struct policy *policy = search_policy(search, node);
     g_autoptr(what_if) what_if = what_if_new(node);
     const guint before = ways->len;
 
@@ -180,7 +175,7 @@ static void look_at_node(const struct search *search, const struct node *node, G
         const size_t pod = g_array_index(pods, size_t, i);
         struct allocation *held = held_by(what_if, &search->query->pods[pod]);
         what_if_without(what_if, held);
-        const bool fits = placement_fits(what_if->node, search->query->goal.admit, policy, NULL);
+        const bool fits = search_fits(search, what_if->node, search->query->goal.admit);
         what_if_with(what_if, held);
         if (!fits)
             continue;

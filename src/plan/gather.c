@@ -70,8 +70,7 @@ static bool move(struct search *search, size_t i, const char *to)
     const struct node *node = ledger_node(search->ledger, to);
     struct placement placement;
 
-    return placement_find(node, search->query->pods[i].request, search_policy(search, node), NULL,
-                          CARD_UNKNOWN, &placement) == REASON_NONE &&
+    return search_place(search, node, search->query->pods[i].request, CARD_UNKNOWN, &placement) &&
            search_move(search, i, to, &placement);
 }
 
@@ -121,8 +120,7 @@ static int64_t arrive_of(const struct gather *gather, const struct kind *kind, g
     enum reason reason;
 
     if (!node->present || node->cordoned ||
-        placement_find(node, kind->request, search_policy(gather->search, node), NULL, CARD_UNKNOWN,
-                       &placement) != REASON_NONE)
+        !search_place(gather->search, node, kind->request, CARD_UNKNOWN, &placement))
         return NEVER;
     g_autofree char *name = g_strdup(node->name);
     struct allocation *held = allocation_new(UID, "", UID, placement.n_shares);

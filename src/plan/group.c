@@ -10,8 +10,7 @@ static bool take_seat(struct search *search, size_t member)
         const struct node *node = nodes->pdata[i];
         struct placement placement;
         if (search_admits_goal(search, node) &&
-            placement_find(node, search->query->goal.admit, search_policy(search, node), NULL,
-                           CARD_UNKNOWN, &placement) == REASON_NONE &&
+            search_place(search, node, search->query->goal.admit, CARD_UNKNOWN, &placement) &&
             seat_take(search, member, node, &placement))
             return true;
     }
@@ -32,8 +31,7 @@ static bool go_again(struct search *search)
         const struct plan_step *step = steps->pdata[i];
         const struct node *node = ledger_node(search->ledger, step->to);
         struct placement placement;
-        ok = placement_find(node, step->pod->request, search_policy(search, node), NULL,
-                            CARD_UNKNOWN, &placement) == REASON_NONE &&
+        ok = search_place(search, node, step->pod->request, CARD_UNKNOWN, &placement) &&
              search_move(search, (size_t)(step->pod - search->query->pods), step->to, &placement);
     }
     return ok;

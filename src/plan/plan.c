@@ -59,8 +59,7 @@ static bool try_cards(struct search *search, size_t pod, const char *name, uint3
             continue;
         if (!search_try(search))
             return false;
-        if (placement_find(node, request, search_policy(search, node), NULL, node->cards[i].index,
-                           &placement) == REASON_NONE &&
+        if (search_place(search, node, request, node->cards[i].index, &placement) &&
             take(search, pod, name, &placement, left))
             return true;
         node = ledger_node(search->ledger, name);
@@ -95,8 +94,7 @@ static bool try_node(struct search *search, size_t pod, const struct node *node,
         return try_cards(search, pod, name, left);
     return search_try(search) &&
            (each ? search_land(search, pod, name, &placement)
-                 : placement_find(node, request, search_policy(search, node), NULL, CARD_UNKNOWN,
-                                  &placement) == REASON_NONE) &&
+                 : search_place(search, node, request, CARD_UNKNOWN, &placement)) &&
            take(search, pod, name, &placement, left);
 }
 
@@ -246,15 +244,19 @@ enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *quer
 {
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    struct work_meter meter = {.left = WORK_APART};
     struct search search = {.ledger = ledger,
                             .query = query,
+                            .meter = &meter,
                             .steps = g_ptr_array_new_with_free_func(search_step_free),
                             .moved = moved,
                             .seen = seen};
 
     if (query->goal.demand)
         search.fragmented = plan_fragmented(ledger, query->goal.demand);
-    const enum plan_outcome outcome = find(&search, ret_fewest);
+    enum plan_outcome outcome = find(&search, ret_fewest);
+    if (meter.cut) /* who would have to move is not known */
+        outcome = PLAN_GAVE_UP;
     if (outcome != PLAN_FOUND)
         search_return(&search, 0);
     *ret_steps = search.steps;

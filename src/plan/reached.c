@@ -62,8 +62,8 @@ static bool seat_on(struct search *search, size_t member, guint at, int32_t from
         struct placement placement;
         if (++search->seats > PLAN_SEATS_MAX)
             return false;
-        if (placement_find(node, pod->request, search_policy(search, node), NULL,
-                           each ? node->cards[i].index : CARD_UNKNOWN, &placement) != REASON_NONE ||
+        if (!search_place(search, node, pod->request, each ? node->cards[i].index : CARD_UNKNOWN,
+                          &placement) ||
             !seat_take(search, member, node, &placement))
             continue;
         const bool all = seat_from(search, member + 1, (struct seat){at, i});

@@ -2,6 +2,7 @@
 #include "plan/search.h"
 
 #include "core/ledger.h"
+#include "policy/effort/placement_search.h"
 
 #include <gpuledger/fragmentation.h>
 #include <string.h>
@@ -68,6 +69,23 @@ const struct policy *search_policy(const struct search *search, const struct nod
     return node->policy ? node->policy : search->query->policy;
 }
 
+bool search_place(const struct search *search, const struct node *node,
+                  const struct request *request, int32_t pinned, struct placement *ret_placement)
+{
+    const struct placement_query query = {search_policy(search, node), NULL, pinned, search->meter};
+
+    return placement_search(node, request, &query, ret_placement) == REASON_NONE;
+}
+
+bool search_fits(const struct search *search, const struct node *node,
+                 const struct request *request)
+{
+    const struct placement_query query = {search_policy(search, node), NULL, CARD_UNKNOWN,
+                                          search->meter};
+
+    return placement_suffices(node, request, &query);
+}
+
 bool search_any_card(const struct search *search, const struct request *request,
                      const struct node *node)
 {
@@ -120,7 +138,7 @@ uint32_t search_least_moves(const struct search *search)
 bool search_admits_goal(const struct search *search, const struct node *node)
 {
     return search_admits(search, node, search->who) &&
-           placement_fits(node, search->query->goal.admit, search_policy(search, node), NULL);
+           search_fits(search, node, search->query->goal.admit);
 }
 
 /* Whether the limits leave room for one more move of the pod. */
@@ -193,8 +211,7 @@ bool search_land(struct search *search, size_t pod, const char *to, struct place
 
     ledger_drop(search->ledger, plan_pod->uid);
     const struct node *node = ledger_node(search->ledger, to);
-    const bool found = placement_find(node, plan_pod->request, search_policy(search, node), NULL,
-                                      CARD_UNKNOWN, ret_placement) == REASON_NONE;
+    const bool found = search_place(search, node, plan_pod->request, CARD_UNKNOWN, ret_placement);
     ledger_put(search->ledger, from, kept);
     return found && !is_where(ledger_get(search->ledger, plan_pod->uid), to, ret_placement);
 }

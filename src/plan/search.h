@@ -4,6 +4,7 @@
  * The search for a plan: steps are taken on the ledger and taken back. For the files of this folder.
  */
 #include "plan/plan.h"
+#include "policy/effort/work_meter.h"
 
 struct search {
     struct ledger *ledger;
@@ -19,12 +20,19 @@ struct search {
     bool pins;      /* a successor may be on any card that takes it, and not only on the policy's */
     bool could_pin; /* there was another card than the policy's */
     GHashTable *seen; /* where pods were (search_state) -> by how many moves more, in vain */
+    struct work_meter *meter; /* whether a search for cards was cut short: then nobody moves */
 };
 
 /* Counts one more try; false: there were too many. */
 bool search_try(struct search *search);
 
 const struct policy *search_policy(const struct search *search, const struct node *node);
+
+/* Where the request goes on the node as the policy has it; whether it goes there at all. */
+bool search_place(const struct search *search, const struct node *node,
+                  const struct request *request, int32_t pinned, struct placement *ret_placement);
+bool search_fits(const struct search *search, const struct node *node,
+                 const struct request *request);
 
 /* Whether any card of the node can be chosen for the pod, instead of by the policy. */
 bool search_any_card(const struct search *search, const struct request *request,

@@ -2,6 +2,7 @@
 #include "policy/candidates.h"
 
 #include "policy/policies.h"
+#include "policy/effort/work_meter.h"
 
 #include <gpuledger/links.h>
 #include <gpuledger/mig.h>
@@ -208,6 +209,7 @@ bool candidates_suffice(const struct situation *at, const struct card_ask *ask)
         return false;
     for (int32_t i = 0; i < node->n_cards && needed > 0; i++) {
         const struct card *card = &node->cards[i];
+        work_do(at->work, 1);
         needed -= bytes <= card_memory_free(node, card) &&
                   card_obstacle(at, ask, card, card, &part) == OBSTACLE_NONE;
     }

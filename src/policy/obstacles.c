@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/obstacles.h"
 
+#include "policy/effort/work_meter.h"
+
 #include <gpuledger/mig.h>
 
 const enum reason obstacle_reasons[] = {
@@ -133,7 +135,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
 
     part_find(at, ask, card, now, ret_part);
     const int64_t bytes = ret_part->bytes;
-    if (!terms_accept_card(terms, card))
+    if (!work_accept_card(at->work, terms, card))
         return OBSTACLE_TERMS;
     if (!card_promises(card, ask))
         return OBSTACLE_TERMS;

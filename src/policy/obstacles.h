@@ -6,6 +6,8 @@
  */
 #include <gpuledger/placement.h>
 
+struct work_meter;
+
 /* How far a card got with an ask. The refusal tells of the last card that would have been needed,
  * were they taken in the order of how far they got. */
 enum obstacle {
@@ -32,7 +34,8 @@ struct situation {
     const struct placement *chosen; /* shares of earlier asks, which count as taken; NULL: none */
     const struct policy *policy;    /* these three only order the candidates */
     const struct demand *demand;
-    int32_t pinned; /* the one card to use, or CARD_UNKNOWN */
+    int32_t pinned;          /* the one card to use, or CARD_UNKNOWN */
+    struct work_meter *work; /* where what it costs is counted; NULL: nowhere */
 };
 
 static inline uint32_t n_chosen(const struct situation *at)

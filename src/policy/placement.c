@@ -4,9 +4,16 @@
  * the next best where what follows finds no room. What fits at all is said in obstacles.c.
  */
 #include "policy/candidates.h"
+#include "policy/effort/counts.h"
+#include "policy/effort/placement_search.h"
+#include "policy/effort/work_meter.h"
 
 /* Sets of cards tried before the search gives up: it runs under the caller's lock. */
 #define TRIES_MAX 2048
+/* What it takes, as policy/effort/work_meter.h counts, until counts are asked whether there is a placement at all. */
+#define WORK_FIRST 512
+/* That many shares that were chosen before cost as much as one card more. */
+#define CHOSEN_PER_LOOK 16
 /* Candidates of all asks together that need no memory of their own. */
 #define CANDIDATES_INLINE 16
 
@@ -16,10 +23,24 @@ struct search {
     struct candidate *candidates; /* n_cards for each ask */
     bool same_numa; /* all cards of an ask are on one NUMA node */
     unsigned tries;
+    int64_t left;       /* what it may still take */
+    bool cut;           /* it has taken all of that, or tried too much */
     enum reason reason; /* why the first ask that failed did */
 };
 
 static bool place_from(struct search *search, uint32_t at);
+
+static bool may_go_on(struct search *search)
+{
+    search->cut |= search->tries >= TRIES_MAX || search->left <= 0;
+    return !search->cut;
+}
+
+static void spend(struct search *search, int64_t work)
+{
+    search->left -= work;
+    work_do(search->situation.work, work);
+}
 
 /* Whether a card is beside, or apart from, the pod's other containers as the terms want it. */
 static bool suits_neighbours(const struct search *search, const struct card_ask *ask,
@@ -115,7 +136,7 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
 
     if (left == 0)
         return place_from(search, at + 1);
-    for (int32_t i = from; i < n && search->tries < TRIES_MAX; i++) {
+    for (int32_t i = from; i < n && may_go_on(search); i++) {
         const struct card *card = candidates[i].card;
         const uint32_t before = placement->n_shares;
         if (!card->mig && i + left > n)
@@ -150,6 +171,7 @@ static bool place_devices(struct search *search, uint32_t at)
         search->reason = search->reason == REASON_NONE ? reason : search->reason;
         return false;
     }
+    spend(search, 1);
     search->placement->shares[search->placement->n_shares++] = (struct share){
         .container = ask->container,
         .card = CARD_UNKNOWN,
@@ -176,9 +198,13 @@ static bool place_from(struct search *search, uint32_t at)
     if (ask->device)
         return place_devices(search, at);
 
+    if (!may_go_on(search))
+        return false;
     struct candidate *candidates = &search->candidates[at * (uint32_t)node->n_cards];
     enum reason reason;
     const int32_t n = candidates_find(&search->situation, ask, candidates, &reason);
+    spend(search,
+          node->n_cards + node->n_cards * (int64_t)search->placement->n_shares / CHOSEN_PER_LOOK);
     const bool placed = n > 0 && choose_cards(search, at, candidates, n, 0, ask->count);
     if (!placed && search->reason == REASON_NONE)
         search->reason = reason;
@@ -236,36 +262,111 @@ bool placement_of_all_is_obvious(const struct node *node, const struct request *
            amount_bytes(request->asks[0].memory, node->memory_unit) <= node->memory_free_max / n;
 }
 
-enum reason placement_find(const struct node *node, const struct request *request,
-                           const struct policy *policy, const struct demand *demand,
-                           int32_t pinned, struct placement *ret_placement)
+/* From the beginning, for so much. */
+static enum reason search_once(struct search *search, int64_t work)
+{
+    search->left = work;
+    search->tries = 0;
+    search->cut = false;
+    search->reason = REASON_NONE;
+    search->placement->n_shares = 0;
+    return place_from(search, 0) ? REASON_NONE : search->reason;
+}
+
+/* Whether the cards for one share depend on those for others, or may be taken in many orders. */
+static bool has_turns(const struct node *node, const struct request *request)
+{
+    const struct terms *terms = request->terms;
+
+    return request->n_asks > 1 ||
+           (request->asks[0].count > 1 &&
+            (may_repeat(node) || (terms && (terms->same_numa || terms->near_numa))));
+}
+
+/* What counts tell where a search was cut short; REASON_WORK_LIMIT: nothing. */
+static enum reason count(struct search *search)
+{
+    const struct situation alone = {.node = search->situation.node,
+                                    .request = search->situation.request,
+                                    .policy = search->situation.policy,
+                                    .pinned = search->situation.pinned,
+                                    .work = search->situation.work};
+
+    return counts_place(&alone, search->placement) ? REASON_NONE : REASON_WORK_LIMIT;
+}
+
+/* A little first, in which most searches end; then, unless counts speak against it, as much as there is. */
+static enum reason search_in_turns(struct search *search, int64_t budget)
+{
+    const int64_t first = MIN(budget, WORK_FIRST);
+    enum reason reason = first > 0 ? search_once(search, first) : REASON_NONE;
+
+    if (first > 0 && !search->cut)
+        return reason;
+    search->placement->n_shares = 0;
+    if (counts_refuse(&search->situation))
+        return reason == REASON_NONE ? REASON_INSUFFICIENT_MEMORY : reason;
+    reason = budget > first ? search_once(search, budget - first) : REASON_NONE;
+    if (budget > first && (!search->cut || reason == REASON_NONE))
+        return reason;
+    return count(search);
+}
+
+/* What a look at the node costs is added to what searches may take. */
+static enum reason search_within(struct search *search)
+{
+    const struct node *node = search->situation.node;
+    struct work_meter *work = search->situation.work;
+
+    if (!has_turns(node, search->situation.request))
+        return search_once(search, INT64_MAX);
+    if (!work)
+        return search_in_turns(search, INT64_MAX);
+    work->left = MAX(work->left, 0) + WORK_NODE + node->n_cards;
+    const int64_t before = work->done;
+    const enum reason reason = search_in_turns(search, MIN(work->left, WORK_CALL));
+    work->left -= work->done - before;
+    work->cut |= reason == REASON_WORK_LIMIT;
+    work->hasty |= search->cut;
+    return reason;
+}
+
+enum reason placement_search(const struct node *node, const struct request *request,
+                             const struct placement_query *query, struct placement *ret_placement)
 {
     SCRATCH struct candidate few[CANDIDATES_INLINE];
     g_autofree struct candidate *many = NULL;
     const size_t n = (size_t)node->n_cards * request->n_asks;
     struct search search = {
-        .situation = {node, request, ret_placement, policy, demand, pinned},
+        .situation = {node, request, ret_placement, query->policy, query->demand, query->pinned,
+                      query->work},
         .placement = ret_placement,
         .candidates = few,
     };
 
     ret_placement->request = request;
     ret_placement->n_shares = 0;
-    search.reason = check_counts(node, request);
-    if (search.reason != REASON_NONE)
-        return search.reason;
+    enum reason reason = check_counts(node, request);
+    if (reason != REASON_NONE)
+        return reason;
     if (n > CANDIDATES_INLINE)
         search.candidates = many = g_new(struct candidate, n);
     search.same_numa = request->terms && (request->terms->same_numa || request->terms->near_numa);
-    if (place_from(&search, 0))
-        return REASON_NONE;
-    if (!search.same_numa || request->terms->same_numa)
-        return search.reason;
+    reason = search_within(&search);
+    if (reason == REASON_NONE || !search.same_numa || request->terms->same_numa)
+        return reason;
     /* It was only a wish. */
     search.same_numa = false;
-    search.tries = 0;
-    search.reason = REASON_NONE;
-    return place_from(&search, 0) ? REASON_NONE : search.reason;
+    return search_within(&search);
+}
+
+enum reason placement_find(const struct node *node, const struct request *request,
+                           const struct policy *policy, const struct demand *demand, int32_t pinned,
+                           struct placement *ret_placement)
+{
+    const struct placement_query query = {policy, demand, pinned, NULL};
+
+    return placement_search(node, request, &query, ret_placement);
 }
 
 /* Whether the request is for some cards of which each is as good as the others. */
@@ -281,23 +382,31 @@ static bool is_plain(const struct node *node, const struct request *request,
 
 /* Out of line, for its placement is large. */
 G_GNUC_NO_INLINE static bool is_found(const struct node *node, const struct request *request,
-                                      const struct policy *policy, const struct demand *demand)
+                                      const struct placement_query *query)
 {
     SCRATCH struct placement scratch;
 
-    return placement_find(node, request, policy, demand, CARD_UNKNOWN, &scratch) == REASON_NONE;
+    return placement_search(node, request, query, &scratch) == REASON_NONE;
 }
 
 /* Where any card is as good as another they are counted; else the search tells. */
+bool placement_suffices(const struct node *node, const struct request *request,
+                        const struct placement_query *query)
+{
+    const struct situation alone = {.node = node, .request = request, .work = query->work};
+
+    return is_plain(node, request, query->policy)
+               ? check_counts(node, request) == REASON_NONE &&
+                     candidates_suffice(&alone, &request->asks[0])
+               : is_found(node, request, query);
+}
+
 bool placement_fits(const struct node *node, const struct request *request,
                     const struct policy *policy, const struct demand *demand)
 {
-    const struct situation alone = {.node = node, .request = request};
+    const struct placement_query query = {policy, demand, CARD_UNKNOWN, NULL};
 
-    return is_plain(node, request, policy)
-               ? check_counts(node, request) == REASON_NONE &&
-                     candidates_suffice(&alone, &request->asks[0])
-               : is_found(node, request, policy, demand);
+    return placement_suffices(node, request, &query);
 }
 
 enum reason placement_card_reason(const struct node *node, const struct request *request,

@@ -56,7 +56,8 @@ void feasibility_init(struct feasibility *question, struct store *store,
                       .patience_ns = patience_ns,
                       .awaits_plugin = about->without & WITHOUT_PLUGIN,
                       .demand =
-                          about->demand ? about->demand : store_demand_for(store, about->request)},
+                          about->demand ? about->demand : store_demand_for(store, about->request),
+                      .work = &question->work},
         .turn = {.ledger = store_ledger(store),
                  .nominees = &question->nominees,
                  .quotas = store_quotas(store),
@@ -68,6 +69,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .n_places = options->n_places,
                  .all_ask = options->all_ask},
     };
+    work_begin(&question->work);
     question->gangs = store_gangs(store);
     question->uid = pod->uid;
     question->priority = pod->priority;
@@ -273,6 +275,8 @@ static enum reason ask(struct feasibility *question, const struct node *node,
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,
                             struct placement *ret_placement)
 {
+    work_do(&question->work, WORK_NODE);
+    question->work.hasty = false;
     const enum reason reason = ask(question, node, ret_placement);
 
     if (reason != REASON_NONE || !question->kept ||

@@ -14,6 +14,7 @@
  */
 #include "store/store.h"
 #include "core/constraints.h"
+#include "policy/effort/work_meter.h"
 
 #include <gpuledger/ranking.h>
 
@@ -58,6 +59,7 @@ struct feasibility {
     const char *uid;
     int64_t priority;
     int64_t late_ms;          /* of a pod that binds late, how long its room is kept; else 0 */
+    struct work_meter work;   /* what the question costs */
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */

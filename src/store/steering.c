@@ -84,7 +84,8 @@ bool steering_end(struct steering *steering, const struct filter_args *args, enu
     guint n_waits = 0;
     size_t n = 0;
 
-    for (size_t i = 0; i < args->n_names; i++) {
+    for (size_t k = 0; k < args->n_names; k++) {
+        const size_t i = (k + steering->first) % args->n_names;
         if (reasons[i] == REASON_OTHERS_COMING && steering->queues &&
             is_shortest(steering, &n_waits))
             reasons[i] = REASON_NONE;

@@ -54,11 +54,19 @@ static enum reason ask_node(struct steering *steering, struct node_book *book,
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
-    if (calm && feasibility_lasts_beside_quotas(question, node)) {
+    if (calm && !question->work.hasty && feasibility_lasts_beside_quotas(question, node)) {
         verdict = feasibility_verdict(question, reason);
         verdict_note(book, cursor, &verdict);
     }
     return reason;
+}
+
+/* Where the call begins, so that each node comes early once if searches are cut short. */
+static size_t first_node(const struct call *call, const struct request *request)
+{
+    const bool searches = request->n_asks > 1 || request->asks[0].count > 1;
+
+    return searches ? (uint64_t)call->moment.now_ns / 1000000 % MAX(call->args.n_names, 1) : 0;
 }
 
 /* Under the lock, for every node offered: a reason, or none. No I/O. */
@@ -82,7 +90,9 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
         book = node_books_open(store_verdicts(call->extender->store), ledger, request,
                                question.admission.policy, question.admission.demand);
     const enum node_part part = book && !book->is_new ? NODE_PULSE : NODE_SUMMARY;
-    for (size_t i = 0; i < args->n_names; i++) {
+    steering.first = first_node(call, request);
+    for (size_t k = 0; k < args->n_names; k++) {
+        const size_t i = (k + steering.first) % args->n_names;
         const struct node *node = ledger_next_node(ledger, &cursor, args->names[i], part);
         ret_reasons[i] = ask_node(&steering, book, &cursor);
         if (taking->marks)

@@ -80,7 +80,7 @@ static bool rate_node(const struct rating_call *rating, const struct node_cursor
     takes = feasibility_ask(question, node, &rating->contest->placement) == REASON_NONE;
     if (takes)
         rate(rating->contest, question, ret_rank);
-    if (lasting)
+    if (lasting && !question->work.hasty)
         rating_note(rating->book, cursor, takes ? ret_rank : NULL);
     return takes;
 }

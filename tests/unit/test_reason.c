@@ -89,7 +89,8 @@ START_TEST(preemption_is_invited_where_it_helps)
                                              REASON_OTHER_CLASS,
                                              REASON_NO_MIG_PLACE,
                                              REASON_OVERSUBSCRIBED,
-                                             REASON_SHARED_MEMORY};
+                                             REASON_SHARED_MEMORY,
+                                             REASON_WORK_LIMIT};
 
     for (int reason = 0; reason < REASON_N; reason++) {
         bool expected = false;

@@ -17,12 +17,10 @@ static const struct {
     {"nvidia.com/nouse-gputype", PAIRS({GPU, "1"})},
     {"nvidia.com/use-gpuuuid", PAIRS({GPU, "1"})},
     {"nvidia.com/nouse-gpuuuid", PAIRS({GPU, "1"})},
-    {"nvidia.com/vgpu-mode", PAIRS({GPU, "1"})},
     {"hami.io/gpu-scheduler-policy", PAIRS({GPU, "1"})},
     {"nvidia.com/use-gputype", PAIRS({VGPU, "1"})},
     {"volcano.sh/vgpu-use-gpuuuid", PAIRS({VGPU, "1"})},
     {"volcano.sh/vgpu-nouse-gpuuuid", PAIRS({VGPU, "1"})},
-    {"volcano.sh/vgpu-mode", PAIRS({VGPU, "1"})},
     {"gpuledger.io/gpu-models", PAIRS({"aliyun.com/gpu-mem", "1"})},
     {"gpuledger.io/gpu-models-not", PAIRS({"aliyun.com/gpu-mem", "1"})},
 };
@@ -82,6 +80,22 @@ START_TEST(a_longer_list_is_refused_in_constant_words)
 }
 END_TEST
 
+START_TEST(a_long_mode_is_refused_in_constant_words)
+{
+    g_autofree char *mode = list_of(1, WORD_LIST_BYTES_MAX + 1);
+    const struct pod_view view = {.ns = "ml",
+                                  .name = "a",
+                                  .uid = "u",
+                                  .annotations = PAIRS({"nvidia.com/vgpu-mode", mode}),
+                                  CONTAINERS(WITH({GPU, "1"}))};
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(dialect_read_request(&view, &options, &error));
+    ck_assert_str_eq(error->message,
+                     "annotation 'nvidia.com/vgpu-mode' may have at most 128 bytes");
+}
+END_TEST
+
 /* Bound with such a list, or one that was edited later. */
 static struct allocation *held_with(const char *models)
 {
@@ -134,6 +148,7 @@ int main(void)
 
     tcase_add_loop_test(tests, a_list_at_the_bound_is_read, 0, G_N_ELEMENTS(lists));
     tcase_add_loop_test(tests, a_longer_list_is_refused_in_constant_words, 0, G_N_ELEMENTS(lists));
+    tcase_add_test(tests, a_long_mode_is_refused_in_constant_words);
     tcase_add_test(tests, a_bound_pod_with_a_longer_list_counts);
     tcase_add_test(tests, a_cards_model_is_cut);
     suite_add_tcase(suite, tests);

@@ -12,6 +12,7 @@
 #include "dialect/hold.h"
 #include "dialect/word_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PERCENT_MAX 100
@@ -156,6 +157,21 @@ static bool read_weights(const struct vgpu *vgpu, const struct pod_view *view,
         vgpu->weights, text, WEIGHT_MAX);
 }
 
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In order, so that a card is found by halving. */
+static char **read_uuids(const struct pod_view *view, const char *key)
+{
+    char **uuids = word_list_read(view, key);
+
+    if (uuids)
+        qsort(uuids, g_strv_length(uuids), sizeof *uuids, compare_words);
+    return uuids;
+}
+
 static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *view)
 {
     struct terms *terms = terms_new();
@@ -163,8 +179,8 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
 
     terms->models = word_list_read(view, vgpu->models);
     terms->models_not = word_list_read(view, vgpu->models_not);
-    terms->uuids = word_list_read(view, vgpu->uuids);
-    terms->uuids_not = word_list_read(view, vgpu->uuids_not);
+    terms->uuids = read_uuids(view, vgpu->uuids);
+    terms->uuids_not = read_uuids(view, vgpu->uuids_not);
     terms->mode = mode && *mode ? g_strdup(mode) : NULL;
     terms->same_numa = says_true(view, vgpu->same_numa);
     read_policy(vgpu, view, terms);
@@ -184,9 +200,13 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
 
 static bool check_lists(const struct vgpu *vgpu, const struct pod_view *view, GError **error)
 {
-    const char *const keys[] = {vgpu->models,    vgpu->models_not, vgpu->uuids,
-                                vgpu->uuids_not, vgpu->mode,       vgpu->policy};
+    const char *const keys[] = {vgpu->models, vgpu->models_not, vgpu->uuids, vgpu->uuids_not,
+                                vgpu->policy};
+    const char *mode = vgpu->mode ? string_pairs_get(&view->annotations, vgpu->mode) : NULL;
 
+    if (mode && strlen(mode) > WORD_LIST_BYTES_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT, "annotation '%s' may have at most %d bytes",
+                         vgpu->mode, WORD_LIST_BYTES_MAX);
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         const char *text = keys[i] ? string_pairs_get(&view->annotations, keys[i]) : NULL;
         if (!word_list_check(keys[i], text, error))

@@ -207,7 +207,9 @@ static void try_node(struct looking *looking, const struct node *node)
         .n_allowed = budgets_n(looking->ground->budgets),
         .one_card = dialect_asks_one_card(what_if->node, looking->pod->request),
     };
+    looking->question->work.cut = false;
     if (n == 0 || !reclaim_choose(what_if, &query, givers, n, &cost) ||
+        looking->question->work.cut || /* nobody ends where not all was looked at */
         (looking->node && reclaim_cost_compare(&cost, &looking->best) >= 0))
         return;
     g_free(looking->node);
@@ -298,6 +300,7 @@ static void look(struct looking *looking, const struct moment *moment)
     g_hash_table_remove_all(looking->borrowers);
     feasibility_init(&question, looking->ground->copy,
                      &(struct feasibility_about){pod->view, pod->request, moment, WITHOUT_ORDER});
+    question.work.left = WORK_APART;
     looking->question = &question;
     const GPtrArray *nodes = ledger_nodes(question.ledger);
     for (guint i = 0; i < nodes->len; i++)

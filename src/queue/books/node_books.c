@@ -36,6 +36,11 @@ void node_books_free(struct node_books *books)
     g_free(books);
 }
 
+void node_books_forget(struct node_books *books)
+{
+    g_ptr_array_set_size(books->books, 0);
+}
+
 static struct node_book *find(const struct node_books *books, const struct request *request,
                               const struct policy *policy, uint64_t demand)
 {

@@ -35,6 +35,8 @@ struct node_book {
 
 struct node_books *node_books_new(size_t entry_size, struct node_books_limits limits);
 void node_books_free(struct node_books *books);
+/* As if nothing had been remembered: what is remembered leaves more of a call's work for other nodes. */
+void node_books_forget(struct node_books *books);
 
 /* The one of pods of this kind, for the nodes of the ledger; until the next call. */
 struct node_book *node_books_open(struct node_books *books, const struct ledger *ledger,

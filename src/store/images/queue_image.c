@@ -131,6 +131,8 @@ static bool begin_learned(struct queue_image *image)
     demand_unsettle(store->demand); /* as whoever learns it does, these two */
     store_drop_outlook(store);
     hints_forget_all(store->hints);
+    node_books_forget(store->verdicts);
+    node_books_forget(store->ratings);
     image->learned = demand_dup(store->demand);
     return true;
 }

@@ -123,6 +123,8 @@ void store_learn(struct store *store, const struct demand *demand)
     demand_learn(store->demand, &learned);
     store_drop_outlook(store);
     hints_forget_all(store->hints);
+    node_books_forget(store->verdicts);
+    node_books_forget(store->ratings);
     store_unlock(store);
 }
 

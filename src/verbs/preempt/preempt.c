@@ -135,7 +135,9 @@ static void look(struct preempt *preempt)
         .options = &options->dialects,
         .now_ns = preempt->call.moment.now_ns,
         .patience_ns = options->patience_ms * 1000000,
+        .work = &preempt->work,
     };
+    preempt->work = (struct work_meter){.left = WORK_APART};
     preempt->budgets = budgets_copy(store_budgets(store));
     preempt->idleness = idleness_ref(store_idleness(store));
     if (!ledger_get(ledger, preempt->args.pod.uid) &&

@@ -319,7 +319,9 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
         .fickle = dialect_is_fickle(preempt->request),
     };
     const int64_t foreign = foreign_violations(preempt, &inquiry);
-    if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost))
+    preempt->admission.work->cut = false;
+    if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost) ||
+        preempt->admission.work->cut) /* nobody ends where not all was looked at */
         return false;
     answer.node.dearest = cost.dearest;
     write_victims(preempt, &inquiry, candidate->priorities, &answer.node);

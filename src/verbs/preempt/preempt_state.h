@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One call of preempt, for preempt*.c and recall.c alone. */
+#include "policy/effort/work_meter.h"
 #include "queue/quota_relief.h"
 #include "policy/victims/stand_in.h"
 #include "verbs/call.h"
@@ -38,6 +39,7 @@ struct preempt {
     struct json_arena *arena;
     const struct request *request;
     struct admission_query admission;
+    struct work_meter work;  /* of its searches, which keep no lock */
     struct pod_facts *facts; /* the pod's */
     struct recall recall;
 
