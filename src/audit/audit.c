@@ -59,8 +59,8 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                           POD_EVENT_UNASSIGNED},
     [AUDIT_LEFT_OUT] =
         {"left_out", "its kubelet rejects pods that are bound to it, so it is left out",
-         "look at kubelet and the device plugin of the node, then run gpuledger resume", true,
-         POD_EVENT_LEFT_OUT},
+         "look at kubelet and the device plugin of the node, then run 'gpuledger resume NODE'",
+         true, POD_EVENT_LEFT_OUT},
     [AUDIT_GROUP_HALF] =
         {"group_half", "too few pods of its group are bound, for longer than the group's deadline",
          "make room for those that wait, or delete the group's pods, so that its "

@@ -226,10 +226,20 @@ static void foresee(struct explanation *explanation, struct store *copy,
     explanation->place.state = g_strdup(policy->name);
 }
 
-static void find_remedies(struct explanation *explanation, struct store *copy,
+/* Budgets are not copied with a store. */
+static struct budgets *copy_budgets(struct store *store)
+{
+    store_lock(store);
+    struct budgets *budgets = budgets_copy(store_budgets(store));
+    store_unlock(store);
+    return budgets;
+}
+
+static void find_remedies(struct explanation *explanation, struct store *store, struct store *copy,
                           struct cluster *cluster, const struct pod_view *pod,
                           const struct request *request)
 {
+    struct budgets *budgets = copy_budgets(store);
     const guint n = MIN(explanation->nodes->len, REMEDY_NODES_MAX);
     g_autofree const char **names = g_new0(const char *, n + 1);
     guint n_names = 0;
@@ -243,22 +253,21 @@ static void find_remedies(struct explanation *explanation, struct store *copy,
     explanation->remedies = remedies_find(&(struct remedies_query){
         .copy = copy,
         .cluster = cluster,
+        .budgets = budgets,
         .pod = pod,
         .request = request,
         .nodes = names,
     });
+    budgets_free(budgets);
 }
 
-/* Budgets are not copied with a store. */
 static void preview_preemption(struct explanation *explanation, struct store *store,
                              struct store *copy, const struct pod_view *pod,
                              const struct request *request)
 {
     struct moment moment;
 
-    store_lock(store);
-    struct budgets *budgets = budgets_copy(store_budgets(store));
-    store_unlock(store);
+    struct budgets *budgets = copy_budgets(store);
     store_decide(copy, &moment);
     explanation->preview = preview_find(&(struct preview_query){
         .copy = copy,
@@ -484,7 +493,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         explain_wish(explanation, copy, pod, request);
         if (explanation->verdict == VERDICT_REFUSED) {
             if (needs_no_others(explanation->group))
-                find_remedies(explanation, copy, cluster, pod, request);
+                find_remedies(explanation, store, copy, cluster, pod, request);
             if (!explanation->group) /* for one pod of a group nobody is ended */
                 preview_preemption(explanation, store, copy, pod, request);
             explanation->reclaim = reclaim_preview_find(store, pod, request);

@@ -268,9 +268,9 @@ static void write_only(GString *text, const struct explanation *explanation, gui
     }
     printable_append(text,
                      remedy->kind == REMEDY_END
-                         ? " --end' shows how those of %u end; with --apply it ends them.\n"
-                         : "' keeps to the pods of %u.\n",
-                     i + 1);
+                         ? " --end%s' shows how those of %u end; with --apply it ends them.\n"
+                         : "%s' keeps to the pods of %u.\n",
+                     remedy->force ? " --force" : "", i + 1);
 }
 
 /* A remedy that moves or ends pods says what it comes to; the plan says in which order, and can do it. */

@@ -4,6 +4,7 @@
  * The smallest changes after which a refused pod would be admitted; where none is enough alone, two
  * together. Each has been tried: made on a copy of the store, and filter's question asked again.
  */
+#include "queue/budgets.h"
 #include "store/cluster.h"
 #include "store/feasibility.h"
 #include "json/json.h"
@@ -55,6 +56,7 @@ struct remedy {
     int32_t card; /* REMEDY_HEAL */
     GArray *pods; /* struct remedy_pod, or NULL */
     bool planned; /* REMEDY_MOVE and _END: of pods that hold GPUs, which a plan can move or end */
+    bool force;   /* with --force alone: nobody makes one of them again */
 };
 
 /* Two that are enough only together, the smaller one first; both name the node that takes the pod. */
@@ -70,6 +72,7 @@ struct remedies {
 struct remedies_query {
     struct store *copy; /* which is as it was afterwards */
     struct cluster *cluster; /* for reading pods that might be moved; NULL: none is */
+    const struct budgets *budgets;
     const struct pod_view *pod;
     const struct request *request;
     const char *const *nodes; /* the closest first; ends with NULL */

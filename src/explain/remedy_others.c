@@ -34,10 +34,26 @@ static gint compare_sizes(gconstpointer a, gconstpointer b)
     return strcmp(left->uid, right->uid);
 }
 
-/* plan would not end it, with --force either. */
-static bool stays(const struct allocation *allocation)
+bool search_stays(const struct allocation *allocation)
 {
     return allocation->facts && may_end_not(ENDER_PLAN, true, allocation->facts->ties);
+}
+
+bool search_needs_force(const struct allocation *allocation)
+{
+    return allocation->facts && may_end_not(ENDER_PLAN, false, allocation->facts->ties);
+}
+
+bool search_may_plan(const struct search *search, const struct allocation *allocation, bool end)
+{
+    const struct budgets *budgets = search->query->budgets;
+    g_autofree int64_t *allowed = g_new0(int64_t, budgets_n(budgets) + 1);
+    uint32_t places[2];
+    const uint32_t n = budgets_of(budgets, allocation, places, G_N_ELEMENTS(places));
+
+    budgets_allowed(budgets, allowed);
+    return !allocation->terminating && n <= 1 && (n == 0 || allowed[places[0]] > 0) &&
+           (!end || allocation->priority <= search->query->pod->priority);
 }
 
 /* Ends pods of the node, the smaller ones first, until it takes the pod, and then lets back those
@@ -50,7 +66,7 @@ static GPtrArray *make_room(struct search *search, const struct node *node)
     bool room = false;
 
     for (guint i = 0; i < node->allocations->len; i++) {
-        if (!stays(node->allocations->pdata[i]))
+        if (!search_stays(node->allocations->pdata[i]))
             g_ptr_array_add(others, node->allocations->pdata[i]);
     }
     g_ptr_array_sort(others, compare_sizes);
@@ -169,10 +185,13 @@ static void add_pods(struct search *search, const struct node *node, const GPtrA
         const struct allocation *one = ended->pdata[i];
         const struct remedy_pod pod = {g_strdup(one->ns), g_strdup(one->name), NULL};
         g_array_append_val(remedy.pods, pod);
+        remedy.force |= search_needs_force(one);
     }
-    const bool move = find_homes(search, node, ended, remedy.pods);
+    const bool move = !remedy.force && find_homes(search, node, ended, remedy.pods);
     remedy.kind = move ? REMEDY_MOVE : REMEDY_END;
     remedy.planned = ended->len <= REMEDY_MOVES_MAX;
+    for (guint i = 0; i < ended->len; i++)
+        remedy.planned &= search_may_plan(search, ended->pdata[i], !move);
     remedy.text = tell_moves(remedy.pods, move, node->name);
     for (guint i = 0; i < remedy.pods->len && !move; i++)
         g_clear_pointer(&g_array_index(remedy.pods, struct remedy_pod, i).to, g_free);

@@ -55,6 +55,13 @@ GArray *remedy_amounts_new(void);
  * barriers that are sums, or BARRIER_NONE. */
 enum barrier search_shortage(struct search *search, const struct node *node);
 
+/* Plan neither moves nor ends the pod, with --force either. */
+bool search_stays(const struct allocation *allocation);
+/* It does so with --force alone. */
+bool search_needs_force(const struct allocation *allocation);
+/* Nothing that plan knows besides keeps it from the pod now; of one that is to end, its priority too. */
+bool search_may_plan(const struct search *search, const struct allocation *allocation, bool end);
+
 void remedy_clear(struct remedy *remedy);
 GArray *remedies_new(void); /* of struct remedy */
 

@@ -40,7 +40,7 @@ ANY OF THESE WOULD ADMIT IT
     2  ask for 5 aliyun.com/gpu-mem instead of 8 in container main; it would go to n1
     3  end test/c; it would go to n1
 
-'gpuledger plan test/tight --only test/c --end' shows how those of 3 end; with --apply it ends them.
+'gpuledger plan test/tight --only test/c --end --force' shows how those of 3 end; with --apply it ends them.
 """
 
 REFUSED = """\
@@ -283,8 +283,12 @@ spec:
         self.assertEqual(self.told(asked, there)[1], "takes the pod")
 
     def test_a_pod_moves_to_another_card_of_its_node(self):
-        _, _, remedies = self.told(pod("p", 10), node("n1", 2, 10), bound("x", 6, "n1", 0),
-                                   bound("y", 4, "n1", 1))
+        pods = [bound("x", 6, "n1", 0), bound("y", 4, "n1", 1)]
+        _, _, remedies = self.told(pod("p", 10), node("n1", 2, 10), *pods)
+        self.assertEqual(remedies[-1], "end test/y")  # nobody makes it again
+        for each in pods:
+            each["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+        _, _, remedies = self.told(pod("p", 10), node("n1", 2, 10), *pods)
         self.assertEqual(remedies[-1], "move test/y to other cards of n1")
 
     def test_other_tenants(self):

@@ -465,11 +465,57 @@ class Plan(unittest.TestCase):
             named = command.partition("--only ")[2].split(",") if "--only" in command else None
             moved = [f"test/{step['name']}" for step in json.loads(result.stdout)["steps"]]
             self.assertTrue(moved and (named is None or sorted(moved) == sorted(named)), (command, moved))
-        # One that nobody makes again is named as well; the plan says why it stays, and what ends it.
+        # One that nobody makes again is ended by a command that says so.
         items[4]["metadata"]["ownerReferences"] = []
-        result = run(*commands[-1].split(), "--snapshot", self.write("cluster.json", listing(*items)))
-        self.assertEqual(result.returncode, 3)
-        self.assertIn("--force ends it", result.stdout)
+        cluster = self.write("cluster.json", listing(*items))
+        said = run("explain", "test/asked", "--snapshot", cluster).stdout
+        self.assertIn("--end --force'", said)
+        self.try_printed(said, cluster)
+
+    def try_printed(self, said, cluster):
+        """Each command of plan that is printed reaches its goal, by the pods that it names; how many."""
+        commands = re.findall(r"^'gpuledger (plan .*?)'", said, re.MULTILINE)
+        for command in commands:
+            result = run(*command.split(), "--snapshot", cluster, "-ojson")
+            self.assertEqual(result.returncode, 0, (SEED, command, result.stdout, result.stderr, said))
+            steps = json.loads(result.stdout)["steps"]
+            moved = sorted(f"{step['namespace']}/{step['name']}" for step in steps)
+            if "--only" in command:
+                named = sorted(re.search(r"--only (\S+)", command)[1].split(","))
+                self.assertEqual(moved, named, (SEED, command, said))
+                self.assertEqual({step["ends"] for step in steps}, {"--end" in command}, (command, said))
+        return len(commands)
+
+    def test_every_command_that_explain_prints_works(self):
+        """On random clusters, whose pods belong to controllers of all kinds or to none, and whose budgets,
+        priorities and annotations may keep them where they are."""
+        chance, printed, words = random.Random(SEED), 0, set()
+        for number in range(CLUSTERS):
+            name = sorted(DIALECTS)[number % len(DIALECTS)]
+            items, _ = self.fill(chance, DIALECTS[name])
+            for pod in [each for each in items if each["kind"] == "Pod"]:
+                kind = chance.choice((None, None, "ReplicaSet", "ReplicaSet", "ReplicaSet", "DaemonSet"))
+                if kind:
+                    own(pod, f"owner-{pod['metadata']['name']}", kind=kind)
+                if chance.random() < 0.15:
+                    pod["metadata"].setdefault("annotations", {}).update([chance.choice(list(OPT_OUTS.items()))])
+                if chance.random() < 0.3:
+                    pod["metadata"].setdefault("labels", {})["app"] = chance.choice("ab")
+                if chance.random() < 0.2:
+                    pod["spec"]["priority"] = chance.choice((-5, 5))
+            items += [{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                       "metadata": {"name": app, "namespace": "test", "uid": app},
+                       "spec": {"selector": {"matchLabels": {"app": app}}},
+                       "status": {"disruptionsAllowed": chance.choice((0, 1))}} for app in "ab"]
+            for i in range(3):
+                items.append(make_pod(f"asked-{i}", DIALECTS[name].ask(chance)))
+            cluster = self.write("cluster.json", listing(*items))
+            for i in range(3):
+                said = run("explain", f"test/asked-{i}", "--snapshot", cluster).stdout
+                printed += self.try_printed(said, cluster)
+                words |= set(re.findall(r"--end --force'|--end'|--only \S+'", said))
+        self.assertGreater(printed, 0)
+        self.assertTrue({"--end --force'", "--end'"} & words, (SEED, words))
 
     def test_only_some_pods(self):
         one = self.of([*self.CLUSTER, wants(16)], "test/asked")

@@ -39,6 +39,21 @@ class Why(unittest.TestCase):
                 commands += found
         self.assertLessEqual({"explain", "fit"}, set(commands))
 
+    def test_each_command_that_explain_prints_works(self):
+        """Of the examples, on the cluster of the example: plan finds what explain has found."""
+        printed = []
+        for example in BLOCK.finditer(EXPLAIN.read_text()):
+            words = shlex.split(example[1])
+            if words[0] != "explain":
+                continue
+            cluster = words[words.index("--snapshot"):]
+            for command in re.findall(r"^'gpuledger (.*?)'", example[0], re.MULTILINE):
+                result = subprocess.run([PROGRAM, *shlex.split(command), *cluster], cwd=ROOT, env=environment(),
+                                        capture_output=True, text=True, timeout=PATIENCE, check=False)
+                self.assertEqual((result.returncode, result.stderr), (0, ""), (command, result.stdout))
+                printed.append(command)
+        self.assertTrue(any("--end" in command for command in printed), printed)
+
     def test_every_pod_that_waits_is_explained(self):
         cluster = (ROOT / "examples" / "why" / "cluster.yaml").read_text()
         waiting = re.findall(r"namespace: (research)\n  name: (.*)\n", cluster)

@@ -40,6 +40,8 @@ struct said_pod {
     bool unmatched; /* its device plugin has not served it yet */
 };
 
+#define REPLICA_SET                                                                                \
+    "'ownerReferences':[{'kind':'ReplicaSet','name':'r','uid':'r','controller':true}],"
 #define DAEMON_SET                                                                                 \
     "'ownerReferences':[{'kind':'DaemonSet','name':'d','uid':'d','controller':true}],"
 

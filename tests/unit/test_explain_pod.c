@@ -314,7 +314,8 @@ static void populate(void)
     add_node((struct said_node){"n3", .spec = "'unschedulable':true"});
     hold("a", "n1", "0", "6");
     hold("c", "n1", "1", "5");
-    hold("d", "n2", "0", "3");
+    add_pod(
+        (struct said_pod){.name = "d", .node = "n2", .card = "0", .mem = "3", .meta = REPLICA_SET});
     add_pod((struct said_pod){"p", .mem = "8"});
 }
 

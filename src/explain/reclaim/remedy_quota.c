@@ -89,7 +89,8 @@ static GArray *list_candidates(struct search *search, struct elastic_quotas *quo
             const struct allocation *one = node->allocations->pdata[j];
             const struct pod_view pod = {.uid = one->uid, .ns = one->ns};
             const struct elastic_account *account = elastic_quotas_account(quotas, &pod);
-            if (!account || elastic_account_top(account) != elastic_account_top(own))
+            if (!account || search_stays(one) ||
+                elastic_account_top(account) != elastic_account_top(own))
                 continue;
             const struct candidate candidate = {one, elastic_gpus(one),
                                                 elastic_account_borrows(quotas, account)};
@@ -108,7 +109,8 @@ static void add_end(struct search *search, const struct node *node, const struct
     const struct remedy_pod pod = {g_strdup(one->ns), g_strdup(one->name), NULL};
 
     g_array_append_val(remedy.pods, pod);
-    remedy.planned = !one->terminating;
+    remedy.planned = search_may_plan(search, one, true);
+    remedy.force = search_needs_force(one);
     remedy.text = one->terminating
                       ? g_strdup_printf("wait until %s/%s on %s has ended, which is going already: "
                                         "it counts in the quota",
