@@ -66,6 +66,7 @@ struct explained_place {
 };
 
 struct explanation {
+    bool brief; /* the caller's: JSON has no single nodes */
     char *ns, *name;
     bool known; /* the cluster has the pod */
     enum verdict verdict;

@@ -173,7 +173,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
                      &g_array_index(explanation->groups, struct explained_group, i));
     json_end_array(writer);
     json_key_array(writer, "nodes");
-    for (guint i = 0; i < n_described(explanation); i++)
+    for (guint i = 0; !explanation->brief && i < n_described(explanation); i++)
         encode_node(writer, node_at(explanation, i));
     json_end_array(writer);
     remedies_encode(writer, explanation->remedies);
@@ -182,7 +182,8 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     group_place_encode(writer, explanation->group);
     class_told_encode(writer, explanation->work_class);
     quota_told_encode(writer, explanation->quota);
-    json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
+    json_key_int(writer, "nodesOmitted",
+                 explanation->nodes->len - (explanation->brief ? 0 : n_described(explanation)));
     json_end_object(writer);
 }
 

@@ -299,7 +299,8 @@ static void handle_waiting(void *context, const struct http_request *request,
 {
     const struct operations *operations = context;
 
-    view_waiting(operations->extender->store, response->body);
+    view_waiting(operations->extender->store, http_request_query(request, "search"),
+                 response->body);
 }
 
 static void handle_quotas(void *context, const struct http_request *request,

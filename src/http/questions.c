@@ -59,6 +59,7 @@ void questions_explain(void *context, const struct http_request *request,
         return;
     }
     g_autoptr(explanation) explanation = explain_pod(extender->store, extender->cluster, &pod);
+    explanation->brief = g_strcmp0(http_request_query(request, "nodes"), "0") == 0;
     json_writer_init(&writer, response->body);
     if (answer == ANSWER_JSON)
         explanation_encode(&writer, explanation);

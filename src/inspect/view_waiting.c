@@ -26,10 +26,28 @@ static void clear_pod(gpointer data)
     request_free(pod->request);
 }
 
+struct waiting_pods {
+    GArray *shown;      /* struct waiting_pod */
+    const char *search; /* in lower case; NULL: all */
+    guint found;
+};
+
+static bool is_found(const struct waiting_pods *pods, const char *title)
+{
+    g_autofree char *lower = pods->search ? g_ascii_strdown(title, -1) : NULL;
+
+    return !lower || strstr(lower, pods->search);
+}
+
 /* Under the lock; there are only so many. */
 static bool add_pod(const struct arrivals_row *row, void *data)
 {
-    GArray *pods = data;
+    struct waiting_pods *pods = data;
+
+    if (!is_found(pods, row->title))
+        return true;
+    if (pods->found++ >= VIEW_WAITING_PODS)
+        return true;
     const struct waiting_pod pod = {g_strdup(row->ns),
                                     g_strdup(row->title),
                                     g_strdup(row->created),
@@ -38,8 +56,8 @@ static bool add_pod(const struct arrivals_row *row, void *data)
                                     row->priority,
                                     row->asked};
 
-    g_array_append_val(pods, pod);
-    return pods->len < VIEW_WAITING_PODS;
+    g_array_append_val(pods->shown, pod);
+    return pods->search || pods->shown->len < VIEW_WAITING_PODS;
 }
 
 static void write_pod(struct json_writer *writer, const struct waiting_pod *pod)
@@ -130,15 +148,18 @@ static void write_groups(struct json_writer *writer, GArray *groups)
     }
 }
 
-void view_waiting(struct store *store, GString *reply)
+void view_waiting(struct store *store, const char *search, GString *reply)
 {
     g_autoptr(GArray) pods = g_array_new(FALSE, FALSE, sizeof(struct waiting_pod));
+    g_autofree char *lower = search && *search ? g_ascii_strdown(search, -1) : NULL;
+    struct waiting_pods looked = {pods, lower, 0};
     g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(struct gang_row));
     struct json_writer writer;
 
     g_array_set_clear_func(pods, clear_pod);
     g_array_set_clear_func(groups, clear_group);
-    const guint total = store_arrivals_each(store, add_pod, pods);
+    const guint all = store_arrivals_each(store, add_pod, &looked);
+    const guint total = lower ? looked.found : all;
     store_gangs_each(store, add_group, groups);
     json_writer_init(&writer, reply);
     json_begin_object(&writer);

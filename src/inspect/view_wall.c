@@ -123,6 +123,7 @@ static void write_pod(struct json_writer *writer, const struct node_copy *node,
     json_key_string(writer, "state", pod->assigned ? "assigned" : view_states[pod->state]);
     json_key_bool(writer, "waiting", pod->waiting);
     json_key_int(writer, "since", pod->since_ns / 1000000000);
+    json_key_int(writer, "gpuMillionths", pod->gpus);
     json_key(writer, "shares");
     write_shares(writer, node, pod);
     json_end_object(writer);

@@ -39,7 +39,8 @@ void view_wall(struct store *store, const char *after, GString *reply);
 
 /* GET /api/v1/waiting: the pods that ask for a GPU and have no node, in order of arrival. */
 #define VIEW_WAITING_PODS 200
-void view_waiting(struct store *store, GString *reply);
+/* `search` NULL: all; else those in whose "NAMESPACE/NAME" it is, in whatever case. */
+void view_waiting(struct store *store, const char *search, GString *reply);
 
 /* GET /api/v1/quotas: the limits of namespaces, and what counts towards them. */
 #define VIEW_QUOTAS 200

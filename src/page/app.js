@@ -5,7 +5,7 @@ import { close, openDetail, redrawDetail } from './detail.js';
 import { $, setText, span } from './dom.js';
 import { readWall } from './model.js';
 import { drawDecisions, drawHeadline, drawQuotas } from './panels.js';
-import { drawWaiting, explainNext, startWaiting } from './waiting.js';
+import { drawWaiting, explainNext, isSearching, noteChange, startWaiting, waitingPath } from './waiting.js';
 import { drawWall, showNode, startWall } from './wall.js';
 import { startWhatIf } from './whatif.js';
 
@@ -32,15 +32,37 @@ function drawLive() {
   $('forget').hidden = !hasToken();
 }
 
+let searches = 0;
+
+// The pods that wait and that are searched for; only the latest answer counts.
+async function readFound() {
+  const mine = ++searches;
+  const { data } = await get(waitingPath());
+  if (mine === searches) drawWaiting(data);
+}
+
+async function search() {
+  try {
+    await readFound();
+    explainNext();
+  } catch {
+    // The next reading says so.
+  }
+}
+
 async function readAll() {
   if (await readWall(drawWall)) {
+    noteChange();
     drawWall();
     redrawDetail();
   }
   const [waiting, decisions, audit, quotas, failure] = await Promise.all([
     get('api/v1/waiting'), get('api/v1/decisions'), get('api/v1/audit'), get('api/v1/quotas'), notReady()]);
   Object.assign(state, { waiting: waiting.data, audit: audit.data, failure });
-  drawWaiting(waiting.data);
+  if (waiting.changed) noteChange();
+  if (isSearching()) await readFound();
+  else drawWaiting(waiting.data);
+  setText($('n-waiting'), waiting.data.total ? String(waiting.data.total) : '');
   drawDecisions(decisions.data, decisions.changed);
   if (quotas.changed) drawQuotas(quotas.data);
   drawHeadline(state);
@@ -96,7 +118,7 @@ function goToNode(name) {
 function start() {
   setTheme(themes.includes(localStorage.getItem('gpuledger-theme')) ? localStorage.getItem('gpuledger-theme') : 'auto');
   startWall(openDetail);
-  startWaiting(goToNode);
+  startWaiting(goToNode, search);
   startWhatIf(goToNode);
   document.querySelectorAll('.tabs button').forEach((button) => button.addEventListener('click', () => showTab(button.dataset.tab)));
   showTab(matchMedia('(max-width: 899px)').matches ? 'wall' : 'waiting');

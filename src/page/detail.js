@@ -18,7 +18,7 @@ function fact(name, value, title) {
 async function why(pod, target) {
   setText(target, 'asking…');
   try {
-    const { data } = await get(`api/v1/explain?pod=${encodeURIComponent(`${pod.namespace}/${pod.name}`)}`);
+    const { data } = await get(`api/v1/explain?pod=${encodeURIComponent(`${pod.namespace}/${pod.name}`)}&nodes=0`);
     const beside = data.place?.neighbours?.length ? `; beside ${data.place.neighbours.join(', ')}` : '; beside nobody';
     setText(target, `${data.summary}${data.place?.state ? `. ${data.place.state}` : ''}${data.place ? beside : ''}`);
   } catch (error) {
@@ -30,7 +30,7 @@ function holderItem(node, holder, all) {
   const { pod } = holder;
   const dot = el('i', { class: 'dot', 'aria-hidden': 'true' });
   dot.style.background = colour(pod.namespace);
-  const has = [];
+  const has = holder.boxes ? [holder.boxes.join(', ')] : [];
   if (holder.mib) has.push(memory(holder.mib));
   if (holder.core) has.push(`${holder.core / 10} % of the compute`);
   if (holder.devices) has.push(plural(holder.devices, 'device'));
@@ -81,10 +81,15 @@ function holdersOf(node, box) {
   if (box) return box.holders;
   const all = new Map();
   for (const each of [...node.cards, ...node.pools]) {
-    for (const holder of each.holders) if (!all.has(holder.pod)) all.set(holder.pod, { ...holder, start: null });
+    for (const { pod, mib, core, devices } of each.holders) {
+      const sum = all.get(pod) ?? { pod, mib: 0, core: 0, devices: 0, start: null, boxes: [] };
+      Object.assign(sum, { mib: sum.mib + mib, core: sum.core + core, devices: sum.devices + devices });
+      sum.boxes.push(each.resource ?? `card ${each.index}`);
+      all.set(pod, sum);
+    }
   }
-  for (const pod of node.lost) if (!all.has(pod)) all.set(pod, { pod, mib: 0, core: 0, devices: 0, start: null });
-  return [...all.values()];
+  for (const pod of node.lost) if (!all.has(pod)) all.set(pod, { pod, mib: 0, core: 0, devices: 0, start: null, boxes: ['no known card'] });
+  return [...all.values()].map((sum) => ({ ...sum, boxes: [...new Set(sum.boxes)] }));
 }
 
 function draw(node, box) {

@@ -10,22 +10,38 @@ export const model = {
   namespaces: new Map(), // name -> thousandths of a GPU that its pods hold
   models: [], dialects: [],
   sums: null,
+  read: false,     // all of it, once
 };
 
 const pieces = new Map(); // path -> nodes, of the wall
 
-const colours = new Map(); // namespace -> number; kept, so that nobody's colour changes
+const colours = new Map(); // namespace -> number; kept as long as no two of the largest have the same
+
+// The one that the fewest have.
+function rarest() {
+  const times = Array(COLOURS).fill(0);
+  for (const number of colours.values()) times[number] += 1;
+  return times.indexOf(Math.min(...times));
+}
 
 export function colour(namespace) {
-  if (!colours.has(namespace)) colours.set(namespace, colours.size % COLOURS);
+  if (!colours.has(namespace)) colours.set(namespace, rarest());
   return `var(--t${colours.get(namespace)})`;
 }
 
-// The largest choose first, names decide among equals.
+// The largest, as many as there are colours, have one each; names decide among equals. Of two that have the same
+// the smaller one takes another.
 function giveColours() {
-  const fresh = [...model.namespaces].filter(([name]) => !colours.has(name));
-  fresh.sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-  for (const [name] of fresh) colours.set(name, colours.size % COLOURS);
+  const all = [...model.namespaces].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name]) => name);
+  const largest = all.slice(0, COLOURS);
+  const free = new Set(Array(COLOURS).keys());
+  const without = largest.filter((name) => !free.delete(colours.get(name)));
+  for (const name of without) {
+    const [number] = free;
+    free.delete(number);
+    colours.set(name, number);
+  }
+  all.forEach((name) => colour(name));
 }
 
 const part = (of, whole) => (whole > 0 ? of / whole : 0);
@@ -141,12 +157,7 @@ function addUp() {
     for (const key of ['broken', 'closed', 'size', 'given', 'out', 'useless', 'usable']) sums[key] += node[key];
     node.models.forEach((name) => models.add(name));
     node.dialects.forEach((name) => dialects.add(name));
-    const add = (holder, amount) => model.namespaces.set(holder.pod.namespace, (model.namespaces.get(holder.pod.namespace) ?? 0) + amount);
-    for (const card of node.cards) {
-      for (const { from, to, holder } of card.segments) if (holder) add(holder, (to - from) * 1000);
-    }
-    for (const pool of node.pools) for (const holder of pool.holders) add(holder, holder.devices * pool.size);
-    for (const pod of node.lost) if (!model.namespaces.has(pod.namespace)) model.namespaces.set(pod.namespace, 0);
+    for (const { namespace, gpuMillionths } of node.pods) model.namespaces.set(namespace, (model.namespaces.get(namespace) ?? 0) + gpuMillionths / 1000);
   }
   model.sums = sums;
   model.models = [...models].sort();
@@ -177,10 +188,12 @@ export async function readWall(progress) {
       progress();
     }
   } while (after !== null);
+  const first = !model.read;
+  model.read = true;
   const gone = [...pieces.keys()].filter((path) => !seen.includes(path));
   gone.forEach((path) => pieces.delete(path));
   forget(gone);
-  if (changed || gone.length > 0) {
+  if (changed || first || gone.length > 0) {
     model.nodes = seen.flatMap((path) => pieces.get(path));
     addUp();
     return true;

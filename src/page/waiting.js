@@ -5,8 +5,9 @@ import { $, clock, el, plural, setText, short, since, words } from './dom.js';
 import { colour, model } from './model.js';
 import { planButton } from './plan.js';
 
-const SHOWN_MAX = 20;     // pods with elements
-const ANSWER_S = 60;      // how long an explanation is taken for true
+const SHOWN_MAX = 20;     // pods with elements at first, and as many more each time
+const ANSWER_S = 60;      // how long an explanation is taken for true, whatever changes
+const UNCHANGED_S = 600;  // and if nothing does
 const REST_TIMES = 6;
 const GROUPS_MAX = 8;
 
@@ -14,6 +15,11 @@ const items = new Map();  // "NAMESPACE/NAME" -> {li, update, explained, at, pod
 let showNode = () => {};
 let busyUntil = 0;        // explaining takes the server's time: it gets so many times as much rest
 let running = false;
+let change = 0;           // counts what has changed in the cluster
+let most = SHOWN_MAX;
+let search = '';
+let last = null;          // what was drawn last
+let find = () => {};      // has the list read for another search
 
 // --- an explanation ----------------------------------------------------------------------------
 
@@ -133,11 +139,25 @@ function planList() {
     running.slice(0, GROUPS_MAX).map((node) => el('li', { class: 'running' }, el('span', { class: 'tag' }, 'moving'), ' ', nodeLink(node.name), ` ${node.plan}`)))] : [];
 }
 
+// Whatever is in the search, told in the address of the list.
+export const waitingPath = () => `api/v1/waiting${search ? `?search=${encodeURIComponent(search)}` : ''}`;
+export const isSearching = () => search !== '';
+
+export function noteChange() {
+  change += 1;
+}
+
+function moreButton(rest) {
+  const more = Math.min(rest, SHOWN_MAX);
+  return el('button', { type: 'button', onclick: () => { most += SHOWN_MAX; drawWaiting(last); } }, `Show ${more} more of ${plural(rest, 'pod')} that came later`);
+}
+
 export function drawWaiting(data) {
-  const body = $('waiting').querySelector('.body');
+  const body = $('waiting').querySelector('.body .found');
   const seen = new Set();
-  const list = body.querySelector('ol') ?? el('ol', { class: 'list' });
-  data.pods.slice(0, SHOWN_MAX).forEach((pod, at) => {
+  const list = body.querySelector('ol.list') ?? el('ol', { class: 'list' });
+  last = data;
+  data.pods.slice(0, most).forEach((pod, at) => {
     const key = `${pod.namespace}/${pod.name}`;
     const item = items.get(key) ?? build(pod, key);
     items.set(key, item);
@@ -151,21 +171,21 @@ export function drawWaiting(data) {
     items.delete(key);
   }
   const rest = data.total - seen.size;
-  body.replaceChildren(...planList(), ...groupList(data.groups), ...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
-    ...(rest > 0 ? [el('p', { class: 'hint' }, `and ${plural(rest, 'pod')} that came later`)] : []));
-  setText($('n-waiting'), data.total ? String(data.total) : '');
+  body.replaceChildren(...planList(), ...groupList(data.groups), ...(data.total ? [list] : [el('p', { class: 'empty' }, search ? 'No pod that waits is like that.' : 'Nobody waits.')]),
+    ...(rest > 0 ? [seen.size < data.pods.length ? moreButton(rest) : el('p', { class: 'hint' }, `and ${plural(rest, 'pod')} that came later: search for them`)] : []));
 }
 
 // One explanation at a time, of the one that was told the longest ago, and only if the panel is in view.
 export async function explainNext() {
   const now = performance.now();
   if (running || now < busyUntil || !$('waiting').offsetParent) return;
-  const due = [...items.values()].filter((item) => now - item.at > ANSWER_S * 1000 || item.at === 0);
+  const due = [...items.values()].filter((item) => item.at === 0 || now - item.at > (item.change === change ? UNCHANGED_S : ANSWER_S) * 1000);
   const item = due.sort((a, b) => a.at - b.at)[0];
   if (!item) return;
   running = true;
+  item.change = change;
   try {
-    item.data = (await get(`api/v1/explain?pod=${encodeURIComponent(item.key)}`)).data;
+    item.data = (await get(`api/v1/explain?pod=${encodeURIComponent(item.key)}&nodes=0`)).data;
     item.error = null;
   } catch (error) {
     item.error = error.message;
@@ -177,6 +197,14 @@ export async function explainNext() {
   setTimeout(explainNext, Math.max(50, busyUntil - performance.now()));
 }
 
-export function startWaiting(onNode) {
+export function startWaiting(onNode, onSearch) {
   showNode = onNode;
+  find = onSearch;
+  const text = el('input', { type: 'search', id: 'q-text', placeholder: 'Search pods that wait', 'aria-label': 'Search pods that wait', autocomplete: 'off', spellcheck: 'false' });
+  text.addEventListener('input', () => {
+    search = text.value.trim();
+    most = SHOWN_MAX;
+    find();
+  });
+  $('waiting').querySelector('.body').replaceChildren(el('form', { role: 'search', 'aria-label': 'Pods that wait', onsubmit: (event) => event.preventDefault() }, text), el('div', { class: 'found' }));
 }

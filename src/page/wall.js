@@ -55,6 +55,7 @@ function cardLabel(card) {
 }
 
 const who = (holder) => `${holder.pod.namespace}/${holder.pod.name}`;
+const nameOf = (pod) => `${pod.namespace}/${pod.name}`.toLowerCase();
 
 export function cardTitle(node, card) {
   const pods = card.holders.length ? card.holders.map(who).slice(0, 8).join(', ') : 'nobody';
@@ -129,6 +130,7 @@ function buildCell(node, box, index, ns) {
     if (box.over) cell.classList.add('over');
     paint(cell, box.segments, box.useless, box.slices, ns);
   }
+  if (filter.text && box.holders.some(({ pod }) => nameOf(pod).includes(filter.text))) cell.classList.add('hit');
   return cell;
 }
 
@@ -298,7 +300,7 @@ function apply(reset) {
   setText($('f-count'), shown.length === model.nodes.length ? plural(shown.length, 'node') : `${shown.length} of ${plural(model.nodes.length, 'node')}`);
   const empty = $('empty');
   empty.hidden = shown.length > 0;
-  setText(empty, model.nodes.length ? 'No node is like that.' : 'No node shares GPUs yet.');
+  setText(empty, model.nodes.length ? 'No node is like that.' : model.read ? 'No node shares GPUs yet.' : 'reading…');
   if (reset) {
     rows.forEach(({ row }) => row.remove());
     rows.clear();

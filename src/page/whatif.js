@@ -19,6 +19,20 @@ spec:
           limits: {aliyun.com/gpu-mem: 6}
 `;
 
+// A document may begin with a separator, and comments before it.
+const SEPARATOR = /^(\s*(#.*)?\n)*---.*\n/;
+
+// How many lines before its own the manifest has in the document of fitBody, which also indents it by 2.
+export function linesBefore(manifest, replicas, drain) {
+  const cut = (manifest.replaceAll('\r', '').match(SEPARATOR)?.[0].split('\n').length ?? 1) - 1;
+  return 1 + (replicas > 0 ? 1 : 0) + (drain.length ? 1 : 0) - cut;
+}
+
+// An error about the document as one about the manifest.
+export function inManifest(message, before) {
+  return message.replace(/\bline (\d+)(, column (\d+))?/g, (all, line, more, column) => `line ${Math.max(1, line - before)}${more ? `, column ${Math.max(1, column - 2)}` : ''}`);
+}
+
 // fit takes a document with the manifest under "pod". JSON stays JSON; YAML is indented.
 export function fitBody(manifest, replicas, drain) {
   const wishes = { ...(replicas > 0 ? { replicas } : {}), ...(drain.length ? { drain } : {}) };
@@ -26,7 +40,7 @@ export function fitBody(manifest, replicas, drain) {
   try {
     return JSON.stringify({ ...wishes, pod: JSON.parse(manifest) });
   } catch {
-    const lines = manifest.replaceAll('\r', '').replace(/^(\s*(#.*)?\n)*---.*\n/, '').split('\n');
+    const lines = manifest.replaceAll('\r', '').replace(SEPARATOR, '').split('\n');
     const head = Object.entries(wishes).map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`).join('');
     return `${head}pod:\n${lines.map((line) => `  ${line}`).join('\n')}\n`;
   }
@@ -54,8 +68,9 @@ export function startWhatIf(showNode) {
     const manifest = text.value;
     const nodes = drain.value.split(/[\s,]+/).filter(Boolean);
     answer.replaceChildren(el('p', { class: 'hint' }, 'asking…'));
-    const jobs = [post('api/v1/fit', fitBody(manifest, Number(replicas.value), nodes), 'application/yaml').then((fit) => fitView(fit, showNode), failed)];
-    if (manifest.trim()) jobs.push(post('api/v1/explain', manifest, 'application/yaml').then((data) => explanationView(data, { manifest }), failed));
+    const before = linesBefore(manifest, Number(replicas.value), nodes);
+    const jobs = [post('api/v1/fit', fitBody(manifest, Number(replicas.value), nodes), 'application/yaml').then((fit) => fitView(fit, showNode), (error) => failed({ message: inManifest(error.message, before) }))];
+    if (manifest.trim()) jobs.push(post('api/v1/explain?nodes=0', manifest, 'application/yaml').then((data) => explanationView(data, { manifest }), failed));
     const [fit, why] = await Promise.all(jobs);
     answer.replaceChildren(el('h3', null, 'How many fit'), ...fit, ...(why ? [el('h3', null, 'One of them, now'), ...why] : []));
   }

@@ -2,6 +2,8 @@
 #include "store/node_copy.h"
 
 #include "store/node_walk.h"
+#include "queue/holding.h"
+#include "queue/share_amounts.h"
 
 #include <gpuledger/fragmentation.h>
 #include <gpuledger/mig.h>
@@ -38,6 +40,11 @@ static char *keep_text(struct json_arena *arena, const char *text)
     return text ? keep(arena, text, strlen(text) + 1) : NULL;
 }
 
+static int64_t measure_gpus(const struct node *node, const struct share *share, const void *data)
+{
+    return share_gpus(node, share);
+}
+
 /* Without facts. */
 static struct pod_copy copy_pod(struct json_arena *arena, const struct allocation *allocation)
 {
@@ -51,6 +58,8 @@ static struct pod_copy copy_pod(struct json_arena *arena, const struct allocatio
         .assigned = allocation->assigned,
         .waiting = allocation->waiting,
         .since_ns = allocation->assume_time_ns,
+        .gpus = holding_peak(
+            &(struct holding_query){node, allocation->shares, allocation->n_shares, measure_gpus}),
         .n_shares = allocation->n_shares,
         .shares = json_arena_alloc(arena, allocation->n_shares * sizeof(struct share_copy)),
     };

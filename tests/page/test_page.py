@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "cli"))
 # pylint: disable=wrong-import-position
 from browser import Browser, find  # noqa: E402
 from large import MARKUP, hostile, large, write  # noqa: E402
-from program import ROOT, Server, call, pod  # noqa: E402
+from program import ROOT, Server, call, node, pod, run  # noqa: E402
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
 CACHE = pathlib.Path(os.environ.get("GPULEDGER_CACHE", pathlib.Path.home() / ".cache" / "gpuledger"))
@@ -160,6 +161,30 @@ class Shows(Case):
         self.assertIn("a100-1", rows())
         self.assertNotIn("h100-0", rows())
 
+    def test_namespaces_have_what_top_says(self):
+        tab = self.tab()
+        tab.wait("document.querySelector('.chip')")
+        top = json.loads(run("top", "--snapshot", CLUSTER, "-ojson").stdout)["rows"]
+        top = {row["name"]: row["usedGpuThousandths"] for row in top}
+        shown = tab.run("import('./page/model.js').then(({ model }) => [...model.namespaces])")
+        self.assertEqual({name: round(amount) for name, amount in shown}, {name: top[name] for name, _ in shown})
+        self.assertEqual({name for name, used in top.items() if used}, {name for name, amount in shown if amount})
+        for chip in texts(tab, ".chip"):
+            name, amount = chip.split()
+            self.assertAlmostEqual(float(amount), top[name] / 1000, delta=0.05)
+
+    def test_a_pod_that_is_searched_for_is_marked_on_its_card(self):
+        tab = self.tab()
+        tab.run("{const f = document.querySelector('#f-text'); f.value = 'serving/embedder-0'; f.dispatchEvent(new Event('input'))}")
+        hits = tab.run("[...document.querySelectorAll('.card.hit')].map((card) => card.getAttribute('aria-label'))")
+        self.assertEqual(len(hits), 1, hits)
+        self.assertIn("serving/embedder-0", hits[0])
+        tab.run("document.querySelector('.row .node').click()")
+        tab.wait("document.querySelector('#detail[open] .holders li')")
+        holder = next(item for item in texts(tab, "#detail .holders li") if item.startswith("embedder-0"))
+        self.assertIn(hits[0].split(", ")[1].partition(":")[0], holder)
+        self.assert_quiet(tab)
+
     def test_who_waits_and_what_would_help(self):
         tab = self.tab()
         tab.wait("document.querySelectorAll('#waiting .pending').length === 6")
@@ -262,6 +287,41 @@ class Shows(Case):
         tab.run("document.querySelector('#w-text').value = '['; document.querySelector('.ask .main').click()")
         tab.wait("document.querySelector('.answers .bad')")
 
+    def test_an_error_names_the_line_of_the_manifest(self):
+        tab = self.tab()
+        tab.run("document.querySelector('.tabs [data-tab=whatif]').click()")
+        lines = DEPLOYMENT.splitlines()
+        lines[4] = "  replicas: [2"
+        for head, replicas, drain in (("", "", ""), ("", "3", "t4-0"), ("# so\n---\n", "3", "")):
+            tab.run(f"document.querySelector('#w-text').value = {json.dumps(head + chr(10).join(lines) % 2)};"
+                    f"document.querySelector('#w-replicas').value = {json.dumps(replicas)};"
+                    f"document.querySelector('#w-drain').value = {json.dumps(drain)};"
+                    "document.querySelector('.answers').replaceChildren()")
+            tab.run("document.querySelector('.ask .main').click()")
+            tab.wait("document.querySelectorAll('.answers .bad').length === 2")
+            told = [re.findall(r"line (\d+)", each) for each in texts(tab, ".answers .bad")]
+            self.assertTrue(told[0], texts(tab, ".answers .bad"))
+            self.assertEqual(told[0], told[1], texts(tab, ".answers .bad"))
+
+    def test_nothing_is_wider_than_its_screen(self):
+        for width in (390, 360):
+            tab = self.browser.tab(width, 800, mobile=True)
+            tab.open(f"{self.server.operations}/")
+            tab.wait(READ)
+            for name in ("wall", "waiting", "quotas", "decisions", "whatif"):
+                tab.run(f"document.querySelector('.tabs [data-tab={name}]').click()")
+                for box in (".tabs", f"#{name}", f"#{name} .body", "#scroll", "html"):
+                    wide = tab.run(f"(() => {{ const box = document.querySelector({json.dumps(box)});"
+                                   " return box && box.scrollWidth > box.clientWidth && "
+                                   "[box.scrollWidth, box.clientWidth]; })()")
+                    self.assertFalse(wide, (width, name, box, wide))
+                if name == "quotas":
+                    cut = tab.run("[...document.querySelectorAll('#quotas .pod span, #quotas .age')]"
+                                  ".filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.innerText)")
+                    self.assertEqual(cut, [], width)
+            edges = tab.run("[...document.querySelectorAll('.tabs button')].map((each) => each.getBoundingClientRect().right)")
+            self.assertLessEqual(max(edges), width)
+
     def test_what_changes_is_shown(self):
         with Server(snapshot=CLUSTER) as server:
             tab = self.tab(server=server)
@@ -327,6 +387,7 @@ class Token(Case):
         tab = self.tab(server=self.locked, ready=None)
         tab.wait("document.querySelector('#token')?.open")
         self.assertEqual(tab.run("document.querySelectorAll('.row').length"), 0)
+        self.assertNotIn("No node shares GPUs", tab.run("document.body.innerText"))
         self.give(tab, "guess")
         tab.wait("document.querySelector('#token-why').innerText.includes('does not take that token')")
         self.give(tab, "open-sesame")
@@ -342,6 +403,73 @@ class Token(Case):
         other.wait("document.querySelector('#token')?.open")
         tab.run("document.querySelector('#forget').click()")
         tab.wait("document.querySelector('#token').open")
+
+
+class Crowd(Case):
+    """Many pods wait, and many namespaces have a pod each."""
+
+    SPACES = 14
+
+    @classmethod
+    def snapshot(cls):
+        items = [node(f"n{i}", 4, 16) for i in range(8)]
+        for i in range(300):
+            items.append(pod(f"waits-{i:03}", 99, metadata={"creationTimestamp": f"2026-01-01T00:{i // 60:02}:{i % 60:02}Z"}))
+        for i in range(cls.SPACES):
+            card = {"ALIYUN_COM_GPU_MEM_IDX": str(i % 4), "ALIYUN_COM_GPU_MEM_POD": "8",
+                    "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}
+            each = pod(f"runs-{i}", 8 if i < 12 else 1, spec={"nodeName": f"n{i // 4}"}, status={"phase": "Running"},
+                       metadata={"annotations": {**card, "ALIYUN_COM_GPU_MEM_POD": "8" if i < 12 else "1"}})
+            each["metadata"]["namespace"] = f"space-{i:02}"
+            items.append(each)
+        return write(cls.directory / "crowd.json", items)
+
+    def search(self, tab, what):
+        tab.run(f"{{const f = document.querySelector('#q-text'); f.value = {json.dumps(what)}; f.dispatchEvent(new Event('input'))}}")
+
+    def test_each_pod_that_waits_can_be_reached(self):
+        tab = self.tab()
+        tab.wait("document.querySelectorAll('#waiting .pending').length === 20")
+        for shown in (40, 60):
+            tab.run("document.querySelector('#waiting .found > button').click()")
+            tab.wait(f"document.querySelectorAll('#waiting .pending').length === {shown}")
+        self.search(tab, "WAITS-277")
+        tab.wait("document.querySelectorAll('#waiting .pending').length === 1")
+        self.assertIn("waits-277", text(tab, "#waiting .pending"))
+        self.assertEqual(text(tab, "#n-waiting"), "300")
+        self.search(tab, "no-such")
+        tab.wait("document.querySelector('#waiting .empty')")
+        self.search(tab, "")
+        tab.wait("document.querySelectorAll('#waiting .pending').length === 20")
+        self.assert_quiet(tab)
+
+    def test_an_explanation_is_asked_for_once_and_has_what_is_shown(self):
+        tab = self.tab()
+        self.search(tab, "waits-29")
+        tab.wait("document.querySelectorAll('#waiting .pending').length === 10")
+        tab.wait("[...document.querySelectorAll('#waiting .brief')].every((brief) => !brief.innerText.includes('finding out'))")
+        asked = [url.partition("explain?")[2] for url in tab.requests() if "/explain?" in url]
+        self.assertTrue(asked and all(url.endswith("&nodes=0") for url in asked), asked)
+        self.assertEqual(len(asked), len(set(asked)))
+        whole, brief = (json.loads(self.server.get(f"/api/v1/explain?pod=test/waits-290{more}")[1])
+                        for more in ("", "&nodes=0"))
+        self.assertEqual((len(whole["nodes"]), whole["nodesOmitted"]), (8, 0))
+        self.assertEqual((brief["nodes"], brief["nodesOmitted"], brief["groups"]), ([], 8, whole["groups"]))
+
+    def test_the_largest_namespaces_have_colours_of_their_own(self):
+        """Whoever is large in the end: the smallest two share theirs with the first ones."""
+        tab = self.tab()
+        tab.wait("document.querySelectorAll('.chip').length === 10")
+        for number in (12, 13):
+            for i in range(4):
+                big = pod(f"big-{number}-{i}", 16)
+                big["metadata"].update(namespace=f"space-{number:02}", uid=f"uid-big-{number}-{i}")
+                call("POST", f"{self.server.operations}/api/v1/snapshot/pods", big)
+                target = self.server.filter(big, [f"n{4 + number - 12}"])["NodeNames"]
+                self.assertEqual(self.server.bind(big, target[0])["Error"], "")
+        tab.wait("[...document.querySelectorAll('.chip')].slice(0, 2).every((chip) => /space-1[23]/.test(chip.innerText))")
+        colours = tab.run("[...document.querySelectorAll('.chip i')].map((dot) => dot.style.background)")
+        self.assertEqual(len(set(colours)), len(colours), colours)
 
 
 class Hostile(Case):
