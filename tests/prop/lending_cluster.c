@@ -15,7 +15,7 @@
 struct lending lending;
 static unsigned born;
 
-static struct lending_pod *find(const char *uid)
+struct lending_pod *lending_find(const char *uid)
 {
     int number;
     unsigned of;
@@ -35,7 +35,7 @@ static char *uid_of(int number)
 struct told {
     char *ns, *name, *uid, *node, *units, *card, *created;
     struct container_view container;
-    struct string_pair limits[1], words[6], group[2];
+    struct string_pair limits[1], words[8];
     struct pod_view view;
 };
 
@@ -65,14 +65,27 @@ static void view_of(int number, struct told *told)
         .created = g_date_time_format(created, "%Y-%m-%dT%H:%M:%SZ"),
     };
     const struct string_pair words[] = {
-        {"ALIYUN_COM_GPU_MEM_IDX", told->card},
-        {"ALIYUN_COM_GPU_MEM_POD", told->units},
-        {"ALIYUN_COM_GPU_MEM_DEV", "10"},
-        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+        {"ALIYUN_COM_GPU_MEM_IDX", told->card},  {"ALIYUN_COM_GPU_MEM_POD", told->units},
+        {"ALIYUN_COM_GPU_MEM_DEV", "10"},        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
         {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"},
-        {"scheduling.koordinator.sh/refuse-to-migrate", "true"},
     };
-    memcpy(told->words, words, sizeof words);
+    const struct string_pair stays = {"scheduling.koordinator.sh/refuse-to-migrate", "true"};
+    const struct string_pair group[] = {
+        {"gang.scheduling.koordinator.sh/name", "g"},
+        {"gang.scheduling.koordinator.sh/min-available", lending.group_min},
+    };
+    size_t n_words = 0;
+
+    if (pod->stage != STAGE_WAITS) {
+        memcpy(told->words, words, sizeof words);
+        n_words = G_N_ELEMENTS(words);
+        if (pod->opts_out)
+            told->words[n_words++] = stays;
+    }
+    if (pod->grouped) {
+        memcpy(told->words + n_words, group, sizeof group);
+        n_words += G_N_ELEMENTS(group);
+    }
     told->limits[0] = (struct string_pair){"aliyun.com/gpu-mem", told->units};
     told->container = (struct container_view){.name = "c", .limits = {told->limits, 1}};
     told->view = (struct pod_view){
@@ -86,15 +99,9 @@ static void view_of(int number, struct told *told)
         .containers = &told->container,
         .n_containers = 1,
     };
-    told->group[0] = (struct string_pair){"gang.scheduling.koordinator.sh/name", "g"};
-    told->group[1] =
-        (struct string_pair){"gang.scheduling.koordinator.sh/min-available", lending.group_min};
-    if (pod->grouped)
-        told->view.annotations = (struct string_pairs){told->group, 2};
-    if (pod->stage != STAGE_WAITS) {
+    told->view.annotations = (struct string_pairs){told->words, n_words};
+    if (pod->stage != STAGE_WAITS)
         told->view.node_name = told->node;
-        told->view.annotations = (struct string_pairs){told->words, pod->opts_out ? 6 : 5};
-    }
 }
 
 void lending_tell(int number)
@@ -148,7 +155,7 @@ int64_t lending_promised(int space)
         g_autoptr(GPtrArray) claims = claims_decode(lending.notes[i].text, NULL);
         for (guint j = 0; j < claims->len; j++) {
             const struct room_claim *claim = claims->pdata[j];
-            const struct lending_pod *pod = find(claim->uid);
+            const struct lending_pod *pod = lending_find(claim->uid);
             if (pod && pod->space == space && pod->stage == STAGE_WAITS &&
                 claim_counts(claim, lending.moment.now_ns))
                 sum += pod->units;
@@ -175,10 +182,18 @@ static void judge_claims(int node, const char *before)
 
     for (guint i = 0; fresh && i < fresh->len; i++) {
         const struct room_claim *claim = fresh->pdata[i];
-        const struct lending_pod *pod = find(claim->uid);
-        if (pod && pod->stage == STAGE_WAITS && !is_among(claim, known) &&
-            claim->since_s == lending.moment.now_ns / 1000000000)
+        const struct lending_pod *pod = lending_find(claim->uid);
+        if (!pod || pod->stage != STAGE_WAITS || is_among(claim, known) ||
+            claim->since_s != lending.moment.now_ns / 1000000000)
+            continue;
+        HOLDS(!lending.deposed, "claims after its term");
+        if (!lending.chaos) /* else a watch is late, or another replica's claim has not been seen */
             lending.judge->claim(pod);
+        for (int j = 0; lending.judge->named && j < LENDING_PODS; j++) {
+            g_autofree char *uid = uid_of(j);
+            if (lending.pods[j].stage != STAGE_GONE && claim_names(claim, uid))
+                lending.judge->named(&lending.pods[j]);
+        }
     }
 }
 
@@ -189,7 +204,8 @@ static void note_taken(const struct lending_pod *pod, const char *uid)
         g_autoptr(GPtrArray) claims = claims_decode(lending.notes[i].text, NULL);
         for (guint j = 0; j < claims->len; j++) {
             const struct room_claim *claim = claims->pdata[j];
-            const struct lending_pod *other = claim_names(claim, uid) ? find(claim->uid) : NULL;
+            const struct lending_pod *other =
+                claim_names(claim, uid) ? lending_find(claim->uid) : NULL;
             if (!other)
                 continue;
             HOLDS(other->space != pod->space, "s%d takes from itself", pod->space);
@@ -214,8 +230,9 @@ static enum outcome annotate_node(struct cluster *cluster, const struct node_ann
     g_autofree char *before = lending.notes[node].text;
     lending.notes[node].text = g_strdup(annotation->value);
     lending.notes[node].version++;
-    if (!lending.chaos) /* else a watch is late, or another replica's claim has not been seen */
-        judge_claims(node, before);
+    judge_claims(node, before);
+    if (lending.shaky && chance_percent(10))
+        lending.deposed = true;
     if (!lending.chaos || chance_percent(80))
         tell_node(node); /* else the watch is late */
     return OUTCOME_OK;
@@ -243,26 +260,50 @@ static struct cluster cluster = {&ops};
 
 static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
 {
-    struct lending_pod *pod = find(evictee->uid);
+    struct lending_pod *pod = lending_find(evictee->uid);
 
     if (!pod || pod->stage == STAGE_GONE)
         return EVICTION_DONE;
     if (lending.chaos && chance_percent(20)) {
         lending.n_refused++;
         g_set_error(error, g_quark_from_static_string("test"), 0, "no");
-        return chance_percent(50) ? EVICTION_LATER : EVICTION_FAILED;
+        pod->refused = try && chance_percent(50);
+        return pod->refused || (!try && chance_percent(50)) ? EVICTION_FAILED : EVICTION_LATER;
     }
+    pod->refused &= !try;
     if (try)
         return EVICTION_DONE;
+    HOLDS(!lending.deposed, "evicts after its term");
+    if (lending.stuck) {
+        g_set_error(error, g_quark_from_static_string("test"), 0, "a budget");
+        return EVICTION_LATER;
+    }
     lending.judge->eviction(pod);
     note_taken(pod, evictee->uid);
+    if (lending.shaky && chance_percent(20))
+        lending.deposed = true;
+    const bool unsure = lending.unsure && chance_percent(30);
+    if (unsure && chance_percent(50)) {
+        g_set_error(error, g_quark_from_static_string("test"), 0, "no answer");
+        return EVICTION_UNKNOWN;
+    }
     pod->stage = STAGE_ENDS;
     pod->ends_ms = lending.moment.now_ms + chance_between(0, 5) * 1000;
     lending.evicted_units[pod->space] += pod->units;
     lending.n_evicted++;
     lending_tell((int)(pod - lending.pods));
-    return EVICTION_DONE;
+    if (unsure)
+        g_set_error(error, g_quark_from_static_string("test"), 0, "no answer");
+    return unsure ? EVICTION_UNKNOWN : EVICTION_DONE;
 }
+
+static uint64_t term(struct leadership *leadership)
+{
+    return lending.deposed ? 0 : 1 + lending.n_takeovers;
+}
+
+static const struct leadership_ops leads = {.term = term};
+static struct leadership leadership = {&leads};
 
 /* --- what is played ------------------------------------------------------------------------------- */
 
@@ -328,7 +369,7 @@ static void judge_binding(int number)
     }
     for (guint j = 0; j < claims->len; j++) {
         const struct room_claim *claim = claims->pdata[j];
-        const struct lending_pod *other = find(claim->uid);
+        const struct lending_pod *other = lending_find(claim->uid);
         sum += other && other->stage == STAGE_WAITS && claim->card == pod->card &&
                        claim_counts(claim, lending.moment.now_ns)
                    ? other->units
@@ -343,7 +384,7 @@ static void judge_binding(int number)
 }
 
 /* kube-scheduler: asks filter, takes the best, and the Binding is seen. */
-static void schedule(int number)
+void lending_schedule(int number)
 {
     struct told told;
     struct placement placement;
@@ -375,11 +416,11 @@ static void schedule_all(void)
     chance_order(order, LENDING_PODS);
     for (int i = 0; i < LENDING_PODS; i++) {
         if (lending.pods[order[i]].stage == STAGE_WAITS)
-            (lending.schedule ? lending.schedule : schedule)((int)order[i]);
+            (lending.schedule ? lending.schedule : lending_schedule)((int)order[i]);
     }
 }
 
-static void end(int number)
+void lending_end(int number)
 {
     const struct lending_pod pod = lending.pods[number];
     g_autofree char *uid = uid_of(number);
@@ -394,7 +435,7 @@ static void let_end(void)
 {
     for (int i = 0; i < LENDING_PODS; i++) {
         if (lending.pods[i].stage == STAGE_ENDS && lending.pods[i].ends_ms <= lending.moment.now_ms)
-            end(i);
+            lending_end(i);
     }
 }
 
@@ -420,9 +461,13 @@ void lending_step(void)
     let_end();
     schedule_all();
     reclaimer_look(lending.reclaimer);
+    if (lending.deposed)
+        lending_change_replica(NULL);
     for (int node = 0; node < lending.n_nodes; node++)
         tell_node(node);
     check_cards();
+    if (lending.judge->step)
+        lending.judge->step();
 }
 
 void lending_take_over(void)
@@ -431,9 +476,13 @@ void lending_take_over(void)
     lending.reclaimer = reclaimer_new(&(struct reclaimer_args){
         .store = lending.store,
         .cluster = &cluster,
+        .leadership = &leadership,
         .evict = evict,
-        .options = {.delay_ms = 3000, .at_once = 50, .per_minute = 1000},
+        .options = {.delay_ms = 3000,
+                    .at_once = lending.at_once ? lending.at_once : 50,
+                    .per_minute = lending.per_minute ? lending.per_minute : 1000},
     });
+    lending.deposed = false;
 }
 
 void lending_begin(int spaces, int nodes, int cards)
@@ -446,7 +495,8 @@ void lending_begin(int spaces, int nodes, int cards)
         g_clear_pointer(&lending.notes[i].text, g_free);
     memset(lending.pods, 0, sizeof lending.pods);
     memset(lending.evicted_units, 0, sizeof lending.evicted_units);
-    lending.chaos = lending.quiet = false;
+    lending.chaos = lending.quiet = lending.shaky = lending.unsure = lending.stuck = false;
+    lending.at_once = lending.per_minute = 0;
     lending.n_spaces = spaces;
     lending.n_nodes = nodes;
     lending.n_cards = cards;
@@ -473,65 +523,7 @@ void lending_begin(int spaces, int nodes, int cards)
     lending_take_over();
 }
 
-/* --- what happens at random ----------------------------------------------------------------------- */
-
-void lending_submit(void *data)
-{
-    lending_create((int)chance_below((uint32_t)lending.n_spaces),
-                   (int)chance_between(1, LENDING_CARD), (int)chance_below(3), chance_percent(70));
-}
-
-void lending_crowd(void *data)
-{
-    const int space = (int)chance_below((uint32_t)lending.n_spaces);
-    const int units = (int)chance_between(1, LENDING_CARD);
-
-    for (int i = 0; i < 12; i++)
-        lending_create(space, chance_percent(50) ? units : (int)chance_between(1, LENDING_CARD),
-                       (int)chance_below(3), chance_percent(70));
-    lending_step();
-    lending_step();
-}
-
-void lending_finish(void *data)
-{
-    int live[LENDING_PODS], n = 0;
-
-    for (int i = 0; i < LENDING_PODS; i++) {
-        if (lending.pods[i].stage == STAGE_WAITS || lending.pods[i].stage == STAGE_HELD)
-            live[n++] = i;
-    }
-    if (n > 0)
-        end(live[chance_below((uint32_t)n)]);
-}
-
-void lending_leave(void *data)
-{
-    const int space = (int)chance_below((uint32_t)lending.n_spaces);
-
-    for (int i = 0; i < LENDING_PODS; i++) {
-        if (lending.pods[i].space == space && chance_percent(97) &&
-            (lending.pods[i].stage == STAGE_WAITS || lending.pods[i].stage == STAGE_HELD))
-            end(i);
-    }
-    lending_step();
-}
-
-void lending_pass_time(void *data)
-{
-    lending_step();
-}
-
-void lending_change_replica(void *data)
-{
-    lending.n_takeovers++;
-    lending_take_over();
-}
-
-void lending_stir(void *data)
-{
-    lending.chaos = !lending.chaos;
-}
+/* --- rest --------------------------------------------------------------------------------------- */
 
 /* For who looks for a mistake. */
 static void dump(void)
@@ -565,7 +557,8 @@ void lending_rest(void)
 {
     unsigned last;
 
-    lending.chaos = false;
+    lending.chaos = lending.shaky = lending.unsure = false;
+    lending.at_once = lending.per_minute = 0;
     /* Who was let off for a failure or has let room lapse is not forgiven for hours: somebody new looks. */
     lending_take_over();
     memset(lending.taken, 0, sizeof lending.taken);

@@ -23,18 +23,23 @@ struct lending_pod {
     bool again;    /* its controller makes it again when it was evicted */
     bool opts_out;
     bool grouped; /* with all of its namespace that are */
+    bool refused; /* its eviction, when it was tried last */
     int64_t ends_ms;
 };
 
 /* What is right. None is NULL. */
 struct lending_judge {
-    /* The pod is about to end, for that claimant. */
+    /* The pod is about to end, for that claimant; or nobody will know whether it does. */
     void (*eviction)(const struct lending_pod *pod);
     void (*taking)(const struct lending_pod *pod, const struct lending_pod *claimant);
     /* Room is kept for the claimant from now on; not while there is chaos. */
     void (*claim)(const struct lending_pod *claimant);
     /* All has come to rest. */
     void (*rest)(void);
+    /* Of a claim that was written: a pod that is to end for it. NULL: no matter. */
+    void (*named)(const struct lending_pod *pod);
+    /* A second is over. NULL: no matter. */
+    void (*step)(void);
 };
 
 struct lending {
@@ -54,6 +59,11 @@ struct lending {
         struct store *store); /* one that is new and knows nothing yet; NULL: nobody does */
     void (*schedule)(
         int number); /* a pod that waits, in kube-scheduler's place; NULL: it is played */
+    int64_t at_once, per_minute; /* 0: as many as there are */
+    bool unsure;                 /* of some evictions nobody knows whether they were made */
+    bool stuck;                  /* a budget never has anything to give */
+    bool shaky;                  /* the replica's term may be over at any moment */
+    bool deposed;                /* it is */
     bool chaos;      /* evictions and writes fail at random, and watches are late */
     bool quiet;      /* pods come and go by eviction alone */
     bool taken[LENDING_SPACES][LENDING_SPACES]; /* from whom for whom, since it was quiet */
@@ -72,6 +82,12 @@ void lending_tell(int number);
 
 /* A second passes: pods end, kube-scheduler tries all that wait, the reclaimer looks. */
 void lending_step(void);
+/* kube-scheduler tries a pod. */
+void lending_schedule(int number);
+/* By its UID; NULL: it is gone. */
+struct lending_pod *lending_find(const char *uid);
+/* It is gone from one moment to the next. */
+void lending_end(int number);
 /* Another replica reclaims from now on. */
 void lending_take_over(void);
 

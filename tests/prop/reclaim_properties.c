@@ -3,9 +3,18 @@
  * Namespaces lend each other cards and take them back, while pods come, go and are evicted, and replicas take
  * over.
  *
- * The oracle adds up what pods ask for, and knows nothing else: whoever is evicted is of a namespace that has
- * as much above its min, those not counted that end already; when nothing happens from outside, evictions
- * come to an end, and nobody waits who could have room by the rule, as all sets of pods of all cards tell.
+ * The oracle is written from docs/quotas.md, "Taking back what is lent". It adds up what pods ask for, and
+ * knows nothing else:
+ *  - whoever is evicted is of a namespace that has as much above its min, those not counted that end already,
+ *    has not asked to stay, is of no group, and its eviction was tried before;
+ *  - who claims has waited for the delay; its namespace stays within its min with
+ *    all that it holds and the pod, or the claim goes; a claim is there once, and for ten minutes at most; of a
+ *    group all claim, or none;
+ *  - no more are on their way out than may be at once, and no more are evicted in a minute than may be,
+ *    whoever is in charge, and whether or not it is known that they were;
+ *  - nothing is claimed or evicted after the end of a term;
+ *  - when nothing happens from outside, evictions come to an end, and nobody waits who could have room by the
+ *    rule, as all sets of pods of all cards tell.
  */
 #include "chance.h"
 #include "lending_cluster.h"
@@ -18,12 +27,51 @@
 #define SPACES 4
 #define QUIET_STEPS 120
 
+#define DELAY_MS 3000
+#define MINUTE_MS 60000
+#define AT_ONCE 50 /* of a world that limits neither, and of one minute */
+#define PER_MINUTE 1000
+#define SOON_MS 6000 /* by then the reclaimer has looked at what has changed */
+
 static int64_t mins[LENDING_SPACES]; /* units; -1: no quota */
+static int64_t disturbed_ms; /* when something last came from outside, or a watch was late */
+static int64_t stirred_ms;   /* when there was last chaos */
+static unsigned n_claims;
+static unsigned takeovers; /* that judge_step has seen */
+static GArray *attempts;   /* when an eviction was made or may have been, of the last minute */
 
 /* --- the oracle ----------------------------------------------------------------------------------- */
 
+/* Whether nothing has come from outside for so long, with chaos over for longer than a minute. */
+static bool is_calm(int64_t ms)
+{
+    return lending.moment.now_ms - disturbed_ms >= ms &&
+           lending.moment.now_ms - stirred_ms > MINUTE_MS + SOON_MS;
+}
+
+/* One more: how many there are beside it. What another replica did not see done, it cannot count. */
+static void judge_rate(void)
+{
+    const int64_t now_ms = lending.moment.now_ms;
+    int64_t outstanding = 0;
+
+    while (attempts->len > 0 && now_ms - g_array_index(attempts, int64_t, 0) >= MINUTE_MS)
+        g_array_remove_index(attempts, 0);
+    for (int i = 0; i < LENDING_PODS; i++)
+        outstanding += lending.pods[i].stage == STAGE_ENDS;
+    if (lending.moment.now_ms - stirred_ms > MINUTE_MS + SOON_MS) {
+        HOLDS(outstanding < (lending.at_once ? lending.at_once : AT_ONCE),
+              "%ld are on their way out", (long)outstanding);
+        HOLDS((int64_t)attempts->len < (lending.per_minute ? lending.per_minute : PER_MINUTE),
+              "%u were evicted within a minute", attempts->len);
+    }
+    g_array_append_val(attempts, now_ms);
+}
+
 static void judge_eviction(const struct lending_pod *pod)
 {
+    judge_rate();
+    HOLDS(!pod->grouped, "p%d is of a group", (int)(pod - lending.pods));
     HOLDS(pod->stage == STAGE_HELD, "p%d ends already", (int)(pod - lending.pods));
     HOLDS(!pod->opts_out, "p%d has asked to stay", (int)(pod - lending.pods));
     HOLDS(mins[pod->space] >= 0, "s%d has no quota", pod->space);
@@ -45,8 +93,74 @@ static void judge_claim(const struct lending_pod *claimant)
 {
     const int space = claimant->space;
     const int64_t sum = lending_held(space, true) + lending_promised(space);
+    const int64_t waited_s = lending.moment.now_ns / 1000000000 - claimant->created_s;
 
+    n_claims++;
+    HOLDS(waited_s * 1000 >= DELAY_MS, "p%d claims after %ld s", (int)(claimant - lending.pods),
+          (long)waited_s);
     HOLDS(sum <= mins[space], "s%d is promised %ld of %ld", space, (long)sum, (long)mins[space]);
+}
+
+static void judge_named(const struct lending_pod *pod)
+{
+    HOLDS(!pod->refused, "p%d is to end, and its eviction was refused when it was tried",
+          (int)(pod - lending.pods));
+}
+
+/* Of one Node, while it is calm. */
+static void judge_claims_of(const GPtrArray *claims, GHashTable *seen)
+{
+    const int64_t now_ns = lending.moment.now_ns;
+
+    for (guint i = 0; claims && i < claims->len; i++) {
+        const struct room_claim *claim = claims->pdata[i];
+        const struct lending_pod *pod = lending_find(claim->uid);
+        if (claim_is_over(claim))
+            continue;
+        HOLDS(g_hash_table_add(seen, g_strdup(claim->uid)), "%s claims twice", claim->uid);
+        HOLDS(pod && pod->stage == STAGE_WAITS, "%s claims, and does not wait", claim->uid);
+        HOLDS(now_ns / 1000000 - claim->since_s * 1000 <= CLAIM_MS + SOON_MS,
+              "%s claims for more than ten minutes", claim->uid);
+        HOLDS(lending_held(pod->space, true) + pod->units <= mins[pod->space],
+              "%s claims %d, and s%d has %ld of %ld", claim->uid, pod->units, pod->space,
+              (long)lending_held(pod->space, true), (long)mins[pod->space]);
+    }
+}
+
+/* All that wait of a namespace's group claim, or none. */
+static void judge_group(int space, GHashTable *seen)
+{
+    int wait = 0, claim = 0;
+
+    for (int i = 0; i < LENDING_PODS; i++) {
+        const struct lending_pod *pod = &lending.pods[i];
+        g_autofree char *uid = g_strdup_printf("p%d-%u", i, pod->born);
+        if (pod->space != space || !pod->grouped || pod->stage != STAGE_WAITS)
+            continue;
+        wait++;
+        claim += g_hash_table_contains(seen, uid);
+    }
+    HOLDS(claim == 0 || claim == wait, "%d of %d of a group claim", claim, wait);
+}
+
+static void judge_step(void)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    if (lending.chaos)
+        stirred_ms = disturbed_ms = lending.moment.now_ms;
+    if (lending.unsure &&
+        lending.n_takeovers != takeovers) /* what was not made nobody else knows of */
+        stirred_ms = lending.moment.now_ms;
+    takeovers = lending.n_takeovers;
+    if (!is_calm(SOON_MS))
+        return;
+    for (int node = 0; node < lending.n_nodes; node++) {
+        g_autoptr(GPtrArray) claims = claims_decode(lending.notes[node].text, NULL);
+        judge_claims_of(claims, seen);
+    }
+    for (int space = 0; space < lending.n_spaces; space++)
+        judge_group(space, seen);
 }
 
 /* Whether the pods of one card that may end, as many as their namespaces have borrowed, make so much room. */
@@ -102,6 +216,8 @@ static const struct lending_judge judge = {
     .eviction = judge_eviction,
     .taking = judge_taking,
     .claim = judge_claim,
+    .named = judge_named,
+    .step = judge_step,
     .rest = judge_waiting,
 };
 
@@ -127,6 +243,9 @@ static void begin(int spaces, int nodes, int cards)
 {
     lending.judge = &judge;
     lending_begin(spaces, nodes, cards);
+    g_array_set_size(attempts, 0);
+    disturbed_ms = lending.moment.now_ms;
+    stirred_ms = 0;
     for (int i = 0; i < LENDING_SPACES; i++)
         mins[i] = -1;
 }
@@ -213,6 +332,121 @@ static void check_group(int members, const char *needs, int64_t gives)
     printf("# a group of %d that needs %s got %ld cards\n", members, needs, (long)gives);
 }
 
+/* Somebody else binds it to a card of the first node. */
+static void hold(int number, int card)
+{
+    if (number < 0)
+        return;
+    lending.pods[number].stage = STAGE_HELD;
+    lending.pods[number].node = 0;
+    lending.pods[number].card = card;
+    lending_tell(number);
+}
+
+/* Of a group of three one is bound: the others get two cards. */
+static void check_rest_of_group(void)
+{
+    lending.group_min = "3";
+    begin(2, 1, 3);
+    set_min(0, 0);
+    set_min(1, 30);
+    for (int i = 0; i < 2; i++)
+        lending_create(0, LENDING_CARD, 0, false);
+    lending_step();
+    const int used = lending.pods[0].card + lending.pods[1].card;
+    for (int i = 0; i < 3; i++) {
+        const int number = lending_create(1, LENDING_CARD, 0, false);
+        lending.pods[number].grouped = true;
+        if (i == 0)
+            hold(number, 3 - used); /* of cards 0, 1 and 2 the free one */
+        else
+            lending_tell(number);
+    }
+    for (int i = 0; i < 30; i++)
+        lending_step();
+    HOLDS(lending.evicted_units[0] == 2 * LENDING_CARD, "A gave %ld",
+          (long)lending.evicted_units[0]);
+    HOLDS(lending_count(1, STAGE_HELD) == 3, "B has %d", lending_count(1, STAGE_HELD));
+    printf("# the rest of a group got %ld cards\n", (long)lending.evicted_units[0] / LENDING_CARD);
+}
+
+static int never; /* a pod that kube-scheduler never binds */
+
+static void schedule_others(int number)
+{
+    if (number != never)
+        lending_schedule(number);
+}
+
+/* A pod of the namespace that waits. */
+static int borrower_of(int space)
+{
+    for (int i = 0; i < LENDING_PODS; i++) {
+        if (lending.pods[i].space == space && lending.pods[i].stage == STAGE_WAITS)
+            return i;
+    }
+    return -1;
+}
+
+/* Whose pod does not come is given room again after a minute, after two, after four. */
+static void check_pauses(void)
+{
+    int64_t before_ms = 0, pause_ms = MINUTE_MS;
+    int64_t given = 0;
+
+    begin(2, 1, 1);
+    set_min(0, 0);
+    set_min(1, LENDING_CARD);
+    lending_create(0, LENDING_CARD, 0, true);
+    lending_step();
+    never = lending_create(1, LENDING_CARD, 0, false);
+    lending.schedule = schedule_others;
+    for (int i = 0; i < 4 * (int)(CLAIM_MS / 1000) + 900; i++) {
+        lending_step();
+        if (!lending.notes[0].text && lending_count(0, STAGE_HELD) == 0)
+            hold(borrower_of(0), 0); /* nothing is lent while B waits: somebody else has bound it */
+        if (lending.evicted_units[0] == given * LENDING_CARD)
+            continue;
+        HOLDS(given == 0 || lending.moment.now_ms - before_ms >= CLAIM_MS + pause_ms,
+              "A gives again after %ld ms", (long)(lending.moment.now_ms - before_ms));
+        pause_ms *= given++ ? 2 : 1;
+        before_ms = lending.moment.now_ms;
+    }
+    lending.schedule = NULL;
+    HOLDS(given == 4, "A gave %ld times", (long)given);
+    printf("# who did not come was given room %ld times\n", (long)given);
+}
+
+/* Nobody ends for a pod, since a budget has nothing to give: it claims again after one minute, two, four. */
+static void check_backoff(void)
+{
+    int64_t before_ms = 0, pause_ms = MINUTE_MS;
+    unsigned known;
+
+    begin(2, 1, 1);
+    lending.stuck = true;
+    set_min(0, 0);
+    set_min(1, LENDING_CARD);
+    lending_create(0, LENDING_CARD, 0, true);
+    lending_step();
+    lending_create(1, LENDING_CARD, 0, false);
+    const unsigned first = known = n_claims;
+    for (int i = 0; i < 4 * (int)(CLAIM_MS / 1000) + 900; i++) {
+        lending_step();
+        if (n_claims == known)
+            continue;
+        if (known > first) {
+            HOLDS(lending.moment.now_ms - before_ms >= CLAIM_MS + pause_ms,
+                  "claims again after %ld ms", (long)(lending.moment.now_ms - before_ms));
+            pause_ms *= 2;
+        }
+        known = n_claims;
+        before_ms = lending.moment.now_ms;
+    }
+    HOLDS(known - first == 4, "%u claims", known - first);
+    printf("# who got no room claimed %u times\n", known - first);
+}
+
 /* --- rounds ---------------------------------------------------------------------------------------------- */
 
 static void change_quota(void *data)
@@ -223,30 +457,89 @@ static void change_quota(void *data)
                                                        LENDING_CARD / lending.n_spaces));
 }
 
+/* A pod asks to stay, also one that is to end. */
+static void opt_out(void *data)
+{
+    int number = (int)chance_below(LENDING_PODS);
+
+    for (int node = 0; node < lending.n_nodes; node++) {
+        g_autoptr(GPtrArray) claims = claims_decode(lending.notes[node].text, NULL);
+        for (guint i = 0; claims && i < claims->len; i++) {
+            const struct room_claim *claim = claims->pdata[i];
+            for (char **uid = claim->ends; *uid; uid++) {
+                const struct lending_pod *pod = lending_find(*uid);
+                if (pod && pod->stage == STAGE_HELD)
+                    number = (int)(pod - lending.pods);
+            }
+        }
+    }
+    for (int i = 0; i < LENDING_PODS; i++) {
+        const int at = (number + i) % LENDING_PODS;
+        if (lending.pods[at].stage == STAGE_HELD && !lending.pods[at].opts_out) {
+            lending.pods[at].opts_out = true;
+            lending_tell(at);
+            return;
+        }
+    }
+}
+
+#define FROM_OUTSIDE(name, what)                                                                   \
+    static void name(void *data)                                                                   \
+    {                                                                                              \
+        disturbed_ms = lending.moment.now_ms;                                                      \
+        what(data);                                                                                \
+    }
+FROM_OUTSIDE(submit, lending_submit)
+FROM_OUTSIDE(crowd, lending_crowd)
+FROM_OUTSIDE(finish, lending_finish)
+FROM_OUTSIDE(leave, lending_leave)
+FROM_OUTSIDE(quota, change_quota)
+FROM_OUTSIDE(stay, opt_out)
+FROM_OUTSIDE(replace, lending_change_replica)
+FROM_OUTSIDE(stir, lending_stir)
+
 static const struct chance_action actions[] = {
-    {"submit", 6, lending_submit},
-    {"crowd", 6, lending_crowd},
-    {"finish", 12, lending_finish},
-    {"leave", 8, lending_leave},
-    {"quota", 1, change_quota},
-    {"step", 40, lending_pass_time},
-    {"takeover", 1, lending_change_replica},
-    {"chaos", 1, lending_stir},
+    {"submit", 6, submit},
+    {"crowd", 6, crowd},
+    {"finish", 12, finish},
+    {"leave", 8, leave},
+    {"quota", 1, quota},
+    {"stay", 2, stay},
+    {"step", 60, lending_pass_time},
+    {"takeover", 1, replace},
+    {"chaos", 1, stir},
     {0},
 };
+
+/* How evictions go in this world. */
+static void vary(void)
+{
+    if (chance_percent(50)) {
+        lending.at_once = chance_between(1, 4);
+        lending.per_minute = chance_between(2, 12);
+    }
+    lending.unsure = chance_percent(50);
+    lending.shaky = chance_percent(30);
+    lending_take_over();
+}
 
 int main(void)
 {
     log_configure(g_getenv("GPULEDGER_TRACE") ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
                   LOG_FORMAT_LOGFMT);
-    chance_init("reclaim", 20000);
+    attempts = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    chance_init("reclaim", 4000);
     check_hundred_cards();
     check_a_fifth();
     check_group(3, "3", 3);
     check_group(4, "4", 0);
+    check_rest_of_group();
     lending.group_min = NULL;
+    check_pauses();
+    check_backoff();
     while (chance_next_event()) {
         begin((int)chance_between(2, SPACES), (int)chance_between(1, 3), (int)chance_between(1, 3));
+        vary();
         const bool full = chance_percent(80); /* they are sure of all that there is */
         int64_t left = lending.n_nodes * lending.n_cards * LENDING_CARD;
         for (int i = 0; i < lending.n_spaces; i++) {
@@ -257,8 +550,10 @@ int main(void)
         }
         for (int i = 0; i < 100 && chance_next_event(); i++)
             chance_act(actions, NULL);
+        disturbed_ms = lending.moment.now_ms;
         lending_rest();
     }
+    g_array_free(attempts, TRUE);
     printf("# %u evictions, %u refused, %u takeovers\n", lending.n_evicted, lending.n_refused,
            lending.n_takeovers);
     HOLDS(lending.n_evicted > 100, "only %u evictions", lending.n_evicted);
