@@ -363,6 +363,7 @@ struct node {
     const struct dialect *replaced;
     int32_t compute, driver;
     enum isolation isolation;
+    bool limited; /* caller's: it has more than is served on one node, and so no cards here */
     bool distrusted;            /* caller's: what the Node says cannot be understood, or contradicts itself */
     const struct policy *policy;
     struct host host;      /* what the node has; 0: not known */

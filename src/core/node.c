@@ -104,6 +104,7 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
     node_own(node)->generation = facts->generation;
     node->cordoned = facts->cordoned;
     node->distrusted = facts->distrusted;
+    node->limited = facts->limited;
     node->switches_ns = facts->switches_ns;
     node->slots_ahead = facts->slots_ahead;
     node->heartbeat = facts->heartbeat;
@@ -119,6 +120,7 @@ void node_copy_marks(struct node *copy, const struct node *from)
         .generation = node_own(from)->generation,
         .cordoned = from->cordoned,
         .distrusted = from->distrusted,
+        .limited = from->limited,
         .switches_ns = from->switches_ns,
         .slots_ahead = from->slots_ahead,
         .heartbeat = from->heartbeat,

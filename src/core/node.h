@@ -18,7 +18,7 @@ void node_clear(struct node *node);
 /* What the Node object says beside its cards. */
 struct node_facts {
     uint32_t generation;
-    bool cordoned, distrusted;
+    bool cordoned, distrusted, limited;
     int64_t switches_ns; /* as in struct node, these two */
     int32_t slots_ahead;
     struct heartbeat heartbeat; /* likewise */

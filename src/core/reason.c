@@ -9,6 +9,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_NONE] = {"none", "", true},
     [REASON_NODE_UNKNOWN] = {"node_unknown", "The node is not yet known to gpuledger", false},
     [REASON_NOT_GPU_SHARE] = {"not_gpu_share", "The node is not for GPU share, need skip", false},
+    [REASON_NODE_LIMIT] = {"node_limit",
+                           "The node has more GPUs than gpuledger serves on one node: a limit of "
+                           "gpuledger, not of the node",
+                           false},
     [REASON_OTHER_DIALECT] = {"other_dialect",
                               "The node shares its GPUs in another way than the pod asks for",
                               false},

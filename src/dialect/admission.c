@@ -203,7 +203,7 @@ static const struct request *check(const struct node *node, const struct admissi
     else if (node->sketch.dialect && (request = pick_sketched(node, query->request)))
         ret_in_flight->restricted = true;
     else if (!node->dialect)
-        *ret_reason = REASON_NOT_GPU_SHARE;
+        *ret_reason = node->limited ? REASON_NODE_LIMIT : REASON_NOT_GPU_SHARE;
     else if (!(request = pick_alternative(node, query->request)))
         *ret_reason = REASON_OTHER_DIALECT;
     else if (!annotations_may_fit(request))

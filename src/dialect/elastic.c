@@ -122,7 +122,7 @@ static bool read_topology(const struct spelling *spelling, const struct node_vie
     if (core == 0 && memory == 0)
         return false;
     if (core < CORE_PER_CARD || core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(core / CORE_PER_CARD),
                          "node '%s': capacity %s is %" G_GINT64_FORMAT
                          "; it must be %d for each of 1 to %d cards",
                          view->name, spelling->resources[CORE], core, CORE_PER_CARD,

@@ -156,7 +156,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     if (total == 0)
         return false;
     if (count < 1 || count > NODE_CARDS_MAX || total < count)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(count),
                          "node '%s': capacity " RESOURCE_MEM " is %" G_GINT64_FORMAT
                          " but " RESOURCE_COUNT " is %" G_GINT64_FORMAT
                          "; it must be between 1 and %d, and not above " RESOURCE_MEM,

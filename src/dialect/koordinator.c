@@ -44,7 +44,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     if (core == 0)
         return false;
     if (core % 100 || core / 100 > NODE_CARDS_MAX)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(core / 100),
                          "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
                          "; it must be 100 for each of 1 to %d cards",
                          view->name, core, NODE_CARDS_MAX);

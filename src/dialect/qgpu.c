@@ -39,7 +39,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     if (core == 0)
         return false;
     if (core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(core / CORE_PER_CARD),
                          "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
                          "; it must be %d for each of 1 to %d cards",
                          view->name, core, CORE_PER_CARD, NODE_CARDS_MAX);

@@ -103,7 +103,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     if (memory == 0 && number == 0)
         return false;
     if (number < 1 || number > NODE_CARDS_MAX || (memory > 0 && memory < number))
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(number),
                          "node '%s': capacity " RESOURCE_MEMORY " is %" G_GINT64_FORMAT
                          " but " RESOURCE_NUMBER " is %" G_GINT64_FORMAT
                          "; it must be between 1 and %d, and not above " RESOURCE_MEMORY,

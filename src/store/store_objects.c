@@ -166,6 +166,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
         .generation = store->generation[FEED_NODES],
         .cordoned = view->cordoned,
         .distrusted = failure || warning,
+        .limited = g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT),
         .switches_ns = ahead.at_ns,
         .slots_ahead = ahead.slots,
         .heartbeat = heartbeat,

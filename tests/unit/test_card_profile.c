@@ -190,7 +190,7 @@ static const char *const refused[] = {
     "pool=a: gpushare, cards=4, memory=24Gi, slots=2",
     "pool=a: gpushare, cards=4, memory=24Ki",
     "pool=a: gpushare, cards=4, memory=-1",
-    "pool=a: nvidia, cards=2, memory=24Gi, slots=65536", /* more devices than there are */
+    "pool=a: nvidia, cards=5, memory=24Gi, slots=65536", /* more devices than there are */
     "pool in (a): gpushare, cards=4, memory=24Gi",
     ": gpushare, cards=4, memory=24Gi",
     "pool=a: gpushare, cards=4, memory=24Gi;",

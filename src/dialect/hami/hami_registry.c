@@ -7,6 +7,7 @@
  * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hami/hami_mig.h"
 #include "dialect/warning.h"
 
@@ -149,7 +150,7 @@ static gint by_index(gconstpointer a, gconstpointer b)
 static bool check_entries(const GArray *entries, GError **error)
 {
     if (entries->len == 0 || entries->len > NODE_CARDS_MAX)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, cards_error(entries->len),
                          "it names %u cards; there must be between 1 and %d", entries->len,
                          NODE_CARDS_MAX);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);

@@ -8,7 +8,8 @@
 #define SHARED_SUFFIX ".shared"
 
 /* No node has as many, and no pod asks for as many. */
-#define NVIDIA_DEVICES_MAX 65536
+/* Of one resource. They are only counted; times the memory of a card they fit in 62 bits. */
+#define NVIDIA_DEVICES_MAX 262144
 
 /* The name of a resource of NVIDIA's plugin. */
 bool nvidia_is_device(const char *resource);

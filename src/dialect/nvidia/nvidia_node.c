@@ -300,7 +300,7 @@ static bool read_devices(const struct node_view *view, const char *resource, int
         (usable && !quantity_parse(usable, &allocatable, error)))
         return fail_within(error, "node '%s': %s: ", view->name, resource);
     if (capacity > NVIDIA_DEVICES_MAX)
-        return fail_with(error, GPULEDGER_ERROR_RANGE,
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
                          "node '%s': capacity %s is %" G_GINT64_FORMAT "; it must not be above %d",
                          view->name, resource, capacity, NVIDIA_DEVICES_MAX);
     *ret_devices = MIN(capacity, allocatable);
@@ -360,8 +360,12 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
         if (!read_devices(view, resource, &devices, &all, error))
             return false;
         const char *capacity = view->capacity.items[i].value;
-        if (g_str_equal(capacity, "0") || topology->n_pools == NODE_POOLS_MAX)
+        if (g_str_equal(capacity, "0"))
             continue;
+        if (topology->n_pools == NODE_POOLS_MAX)
+            return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                             "node '%s': it has more than %d resources of NVIDIA's plugin",
+                             view->name, NODE_POOLS_MAX);
         add_pool(view, resource, devices, all, options, topology, ret_warning);
     }
     if (topology->n_pools == 0)

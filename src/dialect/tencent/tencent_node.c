@@ -102,7 +102,7 @@ bool tencent_read_topology(const struct node_view *view, const struct dialect_op
         return false;
     if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE)
         return fail_with(
-            error, GPULEDGER_ERROR_RANGE,
+            error, cards_error(core / CARD_CORE),
             "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT " and " RESOURCE_MEMORY
             " is %" G_GINT64_FORMAT
             "; expected 100 of the one, and some of the other, for each of 1 to %d cards",

@@ -488,10 +488,17 @@ static void tell_no_share(const struct message_context *context)
     tell_unread(context);
 }
 
+static void tell_limit(const struct message_context *context)
+{
+    g_string_append(context->text, "has more GPUs than gpuledger serves");
+    tell_unread(context);
+}
+
 static void (*const node_tellers[REASON_N])(const struct message_context *context) = {
     [REASON_NONE] = tell_none,
     [REASON_NODE_UNKNOWN] = tell_unknown,
     [REASON_NOT_GPU_SHARE] = tell_no_share,
+    [REASON_NODE_LIMIT] = tell_limit,
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
     [REASON_CHANGING] = tell_withheld,
