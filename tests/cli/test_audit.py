@@ -115,7 +115,7 @@ class Audit(unittest.TestCase):
             answered = json.loads(call("GET", server.operations + "/api/v1/audit")[1])
         self.assertEqual((alone.returncode, asked.returncode), (3, 3))
         alone, asked = json.loads(alone.stdout), json.loads(asked.stdout)
-        self.assertEqual(asked, answered["report"])
+        self.assertEqual(asked, {"apiVersion": "gpuledger.io/v1", **answered["report"]})
         self.assertEqual((alone["compared"], asked["compared"]), (False, True))
         for key in ("differences", "causes", "rows", "omitted", "unchecked", "pods", "nodes"):
             self.assertEqual(alone[key], asked[key])

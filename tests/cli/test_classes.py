@@ -94,7 +94,7 @@ class Classes(unittest.TestCase):
     def victims(self, percent, *more):
         (self.path / "pod.json").write_text(json.dumps(urgent(percent)))
         answer = json.loads(told("explain", "-f", str(self.path / "pod.json"), "-o", "json",
-                                 "--snapshot", str(self.path / "priorities"), *more))
+                                 "--snapshot", str(self.path / "priorities"), *more, status=3))
         return [one["name"].rpartition("-")[0] for one in answer["preemption"]["pods"]]
 
     def test_interactive_pods_end_first(self):

@@ -209,9 +209,6 @@ ANY OF THESE WOULD ADMIT IT
             self.assertEqual(told["fitting"], fitting, spec)
         with Server(snapshot=self.directory / "cluster.json") as server:
             answer = dry_run(server, asking(5), Nodes={"items": [template]})
-            self.assertEqual(answer["FailedAndUnresolvableNodes"], {"large": "cordoned"})
-            del template["spec"]["unschedulable"]
-            answer = dry_run(server, asking(5), Nodes={"items": [template]})
             self.assertEqual(answer["FailedAndUnresolvableNodes"], {"large": TAINT})
 
     def test_draining(self):

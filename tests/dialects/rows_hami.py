@@ -233,8 +233,7 @@ def hami_scheduler_beside(_):
 @row("Project-HAMi/HAMi@v2.9.0:charts/hami/templates/scheduler/device-configmap.yaml; Project-HAMi/"
      "volcano-vgpu-device-plugin@v1.12.0:volcano-vgpu-device-plugin.yml",
      "an A100 of 80 GB in MIG mode, 10000 MiB are asked for", "its smallest instance has 9728 MiB",
-     "the promised instance is a larger one",
-     known="the built-in templates are an older chart's")
+     "the promised instance is a larger one")
 def hami_instances_of_an_a100_80gb(stage):
     node(stage, BEHAVIOURS["hami-v2.9"], cards(memory=81920, mode="mig", kind="NVIDIA A100-SXM4-80GB"))
     stage.start()

@@ -241,16 +241,14 @@ def unequal(stage, capacity, wish):
 
 
 @row("volcano-sh/devices@95b591b6:pkg/plugin/nvidia/utils.go:80-82", "cards of 16384 and 8192 MiB, card-memory says so",
-     "the plugin makes every card as large as the first", "the small card takes 8192, or a warning names card-memory",
-     known="card-memory is read for gpushare only")
+     "the plugin makes every card as large as the first", "the small card takes 8192, or a warning names card-memory")
 def volcano_unequal_cards(stage):
     behaviour = volcano.BEHAVIOURS["95b591b6-share"]
     unequal(stage, volcano.capacity(behaviour, [16384, 8192]), lambda mib: {volcano.MEMORY: mib})
 
 
 @row("elastic-ai/elastic-gpu-agent@2609107:pkg/plugins/gpushare.go:161", "cards of 16384 and 8192 MiB, card-memory says so",
-     "the agent reports the sum", "the large card takes 12000, the small one does not",
-     known="card-memory is read for gpushare only")
+     "the agent reports the sum", "the large card takes 12000, the small one does not")
 def elastic_unequal_cards(stage):
     capacity = {"elasticgpu.io/gpu-core": 200, "elasticgpu.io/gpu-memory": elastic.node_memory([16384, 8192])}
     unequal(stage, capacity, lambda mib: {"elasticgpu.io/gpu-core": 10, "elasticgpu.io/gpu-memory": mib})

@@ -91,8 +91,8 @@ END_TEST
 
 START_TEST(absurd_numbers_are_errors)
 {
-    static const struct pod_words pods[] = {{GPUS "=65537"}, {GPUS "=1500m"}, {GPUS "=x"}};
-    static const char *const capacities[] = {GPUS "=65537", GPUS "=1500m", GPUS "=-1"};
+    static const struct pod_words pods[] = {{GPUS "=262145"}, {GPUS "=1500m"}, {GPUS "=x"}};
+    static const char *const capacities[] = {GPUS "=262145", GPUS "=1500m", GPUS "=-1"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(pods); i++) {
         struct pod_view view = pod_view("p", &pods[i]);
