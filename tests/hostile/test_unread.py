@@ -148,7 +148,8 @@ def waiting_binds(tap, directory):
 
     snapshot = directory / "crowded.json"
     document = json.loads(crowded())
-    document["items"] += [pod(f"w{i}", 3) for i in range(1, 2000)]
+    document["items"] += [pod(f"w{i}", 3) for i in range(1, 2000)]  # the attack's
+    document["items"] += [pod(f"v{i}", 3) for i in range(20)]
     snapshot.write_text(json.dumps(document))
     with Server(f"--max-connections={CONNECTIONS}", "--bind-timeout=5m", "--assign-patience=1h",
                 "--drain-timeout=0s", snapshot=snapshot) as server:
@@ -167,8 +168,8 @@ def waiting_binds(tap, directory):
                 caller.go_on(SECONDS, lambda: refusals() > 0)
                 for i in range(20):
                     connection = Connection(caller.address)
-                    meta = {"PodName": f"w{1900 + i}", "PodNamespace": "test",
-                            "PodUID": f"uid-w{1900 + i}", "Node": "n"}
+                    meta = {"PodName": f"v{i}", "PodNamespace": "test", "PodUID": f"uid-v{i}",
+                            "Node": "n"}
                     status, text = connection.call("POST", "/gpushare-scheduler/bind", meta)
                     texts.add((status, json.loads(text)["Error"]))
                     connection.close()
