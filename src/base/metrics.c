@@ -4,6 +4,7 @@
  * process metrics are those that Prometheus client libraries agree on.
  */
 #include "base/metrics.h"
+#include "base/longest.h"
 
 #include "wire/rejection.h"
 #include "base/version.h"
@@ -569,6 +570,7 @@ void metrics_write(GString *text)
         }
     }
 
+    longest_write(text, g_get_monotonic_time());
     for (size_t i = 0; i < G_N_ELEMENTS(process_rows); i++)
         process_write(text, &process_rows[i]);
 }

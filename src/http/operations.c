@@ -2,6 +2,7 @@
 /* The listener for probes, Prometheus and people. */
 #include "http/routes.h"
 
+#include "base/longest.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "inspect/views.h"
@@ -78,6 +79,18 @@ static bool is_ready_check(const char *name)
     return false;
 }
 
+/* For people only: whoever is slow stays ready, since no other replica would answer instead. */
+static void tell_longest(GString *text)
+{
+    enum verb verb;
+    const int64_t us = longest_call(g_get_monotonic_time(), &verb);
+
+    if (us > 0)
+        g_string_append_printf(text,
+                               "[+]longest call of the last minute: %s, %" G_GINT64_FORMAT " ms\n",
+                               metrics_verb(verb), (us + 999) / 1000);
+}
+
 /* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. Reasons
  * repeat what API server and credential commands have said, so they are for those who may look. */
 static void handle_ready(void *context, const struct http_request *request,
@@ -112,6 +125,8 @@ static void handle_ready(void *context, const struct http_request *request,
                                    request->trusted && why && *why ? ", but cannot be read: " : "",
                                    request->trusted && why ? why : "");
     }
+    if (verbose)
+        tell_longest(response->body);
     if (response->status == MHD_HTTP_OK)
         g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");
     else

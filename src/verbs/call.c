@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verbs/call.h"
+#include "base/longest.h"
 
 #include <gpuledger/error.h>
 
@@ -58,4 +59,5 @@ void call_end(struct call *call, const GString *reply, const GError *failure)
                                         .reply = reply});
     call_phase(call, PHASE_ENCODE);
     metrics_observe(call->verb, PHASE_TOTAL, call->since_us - call->start_us);
+    longest_note(call->verb, call->since_us - call->start_us, call->since_us);
 }
