@@ -158,7 +158,7 @@ struct pool {
     enum sharing sharing;
     bool shared;    /* several devices are one card */
     enum doubt doubt;
-    bool sliced;    /* one device is a part of a card, whose other parts may be in whichever pool */
+    bool sliced; /* one device is a part of a card, whose other parts may be in whichever pool */
     enum isolation isolation; /* of the holders of one card or instance */
     uint64_t kind;  /* as struct card.kind; set by the node */
 };

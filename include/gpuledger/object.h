@@ -62,7 +62,7 @@ struct pod_view {
     const char *resource_version;
     const char *created; /* RFC 3339, UTC, whole seconds */
     const char
-        *controller;  /* UID of what makes it again, by its author's word; NULL: nobody does */
+        *controller; /* UID of what makes it again, by its author's word; NULL: nobody does */
     const char *controller_kind; /* "ReplicaSet"; NULL: not known, or no controller */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */

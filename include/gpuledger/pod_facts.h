@@ -27,8 +27,8 @@ struct pod_facts_amount {
 struct pod_facts {
     gint n_references; /* atomic */
     guint hash;
-    bool particular;   /* it takes more of its node, or of others, than is known here */
-    unsigned ties;     /* pod_view_ties */
+    bool particular; /* it takes more of its node, or of others, than is known here */
+    unsigned ties;   /* pod_view_ties */
     uint32_t n_labels;
     uint32_t n_amounts;
     uint32_t n_containers;

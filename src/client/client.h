@@ -22,7 +22,7 @@ const char *client_name(const struct client *client);
 struct client_request {
     const char *path;
     const char *accept;
-    bool post; /* POST instead: `body`, or nothing */
+    bool post;        /* POST instead: `body`, or nothing */
     const char *body; /* YAML, which JSON is, too */
     size_t length;
 };

@@ -5,7 +5,7 @@
 #include "reclaim/claim_notes.h"
 #include "reclaim/reclaimer_state.h"
 
-#define BACKOFF_MIN_MS 60000    /* for a pod that has not come in time */
+#define BACKOFF_MIN_MS 60000 /* for a pod that has not come in time */
 #define BACKOFF_MAX_MS RECLAIM_FORGET_MS
 
 /* --- claims that have ended ----------------------------------------------------------------------------- */

@@ -6,9 +6,9 @@
 #include "reclaim/reclaimer.h"
 #include "reclaim/throttle.h"
 
-#define RECLAIM_AGAIN_MS 10000  /* for a pod for which nobody gives back */
-#define RECLAIM_PAUSE_MS 5000   /* for a pod that cannot be evicted now */
-#define RECLAIM_STAYS_MS 300000 /* for one that may not be ended */
+#define RECLAIM_AGAIN_MS 10000     /* for a pod for which nobody gives back */
+#define RECLAIM_PAUSE_MS 5000      /* for a pod that cannot be evicted now */
+#define RECLAIM_STAYS_MS 300000    /* for one that may not be ended */
 #define RECLAIM_FORGET_MS 14400000 /* four hours: the longest pause, and when it is forgotten */
 
 /* What is known of a pod for which somebody gave back, or nobody did. */

@@ -17,10 +17,10 @@ struct known {
     bool picky;          /* these two as a record has them */
     char *scheduler;
     char *quota,
-        *first_quota; /* as a record has it, of the text and the first; of a booking, of what
+        *first_quota;  /* as a record has it, of the text and the first; of a booking, of what
                                 * was settled */
     int64_t change_ms; /* likewise */
-    char *claims;     /* of a node, as the record of the text has them */
+    char *claims;      /* of a node, as the record of the text has them */
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
     struct known *booking; /* of a bound pod: by which it was bound, or may be; owned, or NULL */

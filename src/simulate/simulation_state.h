@@ -60,8 +60,8 @@ struct simulation {
     struct moment moment; /* where groups wait: the store's */
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
     GArray *took_ns; /* int64_t, of each decision */
-    GArray *moved_ms; /* int64_t: when pods were moved, where that is bounded for each hour */
-    GPtrArray *barred;         /* of `kinds`, owned */
+    GArray *moved_ms;  /* int64_t: when pods were moved, where that is bounded for each hour */
+    GPtrArray *barred; /* of `kinds`, owned */
     struct node_count *counts; /* by node */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
     double refused;           /* of `asked`, by pods that found no room */

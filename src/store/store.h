@@ -56,13 +56,13 @@ struct store_options {
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
     bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
     const char *tree_namespaces; /* as elastic_quotas_trust takes them, or NULL */
-    bool gang_strict;     /* Bindings say that a group came */
-    bool gangs;           /* queue/gangs/gangs.h; else pods of groups are pods like others */
-    int64_t gang_room_ms; /* struct gang_keeper's */
-    bool gangs_unhurried; /* the same */
+    bool gang_strict;            /* Bindings say that a group came */
+    bool gangs;                  /* queue/gangs/gangs.h; else pods of groups are pods like others */
+    int64_t gang_room_ms;        /* struct gang_keeper's */
+    bool gangs_unhurried;        /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
     bool reclaim_uncontrolled; /* also from pods that no controller creates again */
-    int64_t reclaim_delay_ms; /* for whom that has waited for so long */
+    int64_t reclaim_delay_ms;  /* for whom that has waited for so long */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
     struct seals *seals; /* store/seals/seals.h; borrowed; NULL: annotations are believed */

@@ -36,10 +36,10 @@ struct store {
     atomic_uint n_waiting; /* threads that wait for the mutex */
     struct ledger *ledger;
     struct demand *demand;
-    struct outlook_draft draft;  /* images/store_outlook.c */
-    bool apart;                  /* models are made by a thread of their own */
-    GHashTable *expecting;       /* names of nodes whose own policy goes by the demand */
-    bool expected;               /* some decision went by the demand */
+    struct outlook_draft draft; /* images/store_outlook.c */
+    bool apart;                 /* models are made by a thread of their own */
+    GHashTable *expecting;      /* names of nodes whose own policy goes by the demand */
+    bool expected;              /* some decision went by the demand */
     struct demand *told; /* the same as readers see it, worked out once for many; or NULL */
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     bool any_unlooked;   /* of `pending` */

@@ -31,7 +31,7 @@ struct resource_quota_view {
     const char *ns, *name;
     bool elastic;             /* an ElasticQuota */
     struct string_pairs hard; /* spec.hard: quantities by key */
-    struct string_pairs min, max;            /* of the ElasticQuota's spec, or of annotations */
+    struct string_pairs min, max; /* of the ElasticQuota's spec, or of annotations */
     struct string_pairs labels,
         annotations; /* those that `in` is read from, or that cannot be read */
     struct quota_tree_view in;

@@ -64,8 +64,8 @@ struct lending {
     bool stuck;                  /* a budget never has anything to give */
     bool shaky;                  /* the replica's term may be over at any moment */
     bool deposed;                /* it is */
-    bool chaos;      /* evictions and writes fail at random, and watches are late */
-    bool quiet;      /* pods come and go by eviction alone */
+    bool chaos;                  /* evictions and writes fail at random, and watches are late */
+    bool quiet;                  /* pods come and go by eviction alone */
     bool taken[LENDING_SPACES][LENDING_SPACES]; /* from whom for whom, since it was quiet */
     int64_t evicted_units[LENDING_SPACES];
     unsigned n_evicted, n_refused, n_takeovers;

@@ -108,9 +108,9 @@ struct elastic_quotas {
     guint n_unheeded;    /* of them */
     bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
     struct node_tallies counted;
-    GPtrArray *tallies;         /* struct tally *, by place in the ledger */
-    GHashTable *holders;        /* a set of struct holder * */
-    GHashTable *waiters;        /* uid -> struct waiter * */
+    GPtrArray *tallies;  /* struct tally *, by place in the ledger */
+    GHashTable *holders; /* a set of struct holder * */
+    GHashTable *waiters; /* uid -> struct waiter * */
     GHashTable
         *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
     struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */

@@ -18,8 +18,8 @@ void account_free(gpointer data)
 /* While it is made. */
 struct making {
     struct elastic_quotas *quotas;
-    GHashTable *spaces; /* namespace -> its account */
-    GHashTable *wholes; /* tree -> what all of it share */
+    GHashTable *spaces;      /* namespace -> its account */
+    GHashTable *wholes;      /* tree -> what all of it share */
     GHashTable *own_parents; /* "NAMESPACE/NAME" -> the account of that parent */
     GHashTable *parents;     /* name -> that of a named namespace; NULL: there are several */
 };
