@@ -106,8 +106,9 @@ static bool write_profile(const struct card_profile *profile, const struct diale
     if (profile->model || profile->slots || profile->memory < mib_bytes(1))
         return false;
     profile_words_amount(words, spelling->resources[CORE], profile->cards * CORE_PER_CARD);
-    profile_words_amount(words, spelling->resources[MEMORY],
-                         profile->cards * (profile->memory / mib_bytes(1)));
+    if (spelling->resources[MEMORY])
+        profile_words_amount(words, spelling->resources[MEMORY],
+                             profile->cards * (profile->memory / mib_bytes(1)));
     return true;
 }
 

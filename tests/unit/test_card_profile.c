@@ -28,6 +28,7 @@ static const struct profile_case cases[] = {
      {.resources = PAIRS({"aliyun.com/gpu-mem", "96"}, {"aliyun.com/gpu-count", "4"})}},
     {"tencent, cards=2, memory=16Gi",
      {.resources = PAIRS({"tencent.com/vcuda-core", "200"}, {"tencent.com/vcuda-memory", "128"})}},
+    {"nano, cards=2, memory=16Gi", {.resources = PAIRS({"nano-gpu/gpu-percent", "200"})}},
     {"elastic, cards=2, memory=16Gi",
      {.resources =
           PAIRS({"elasticgpu.io/gpu-core", "200"}, {"elasticgpu.io/gpu-memory", "32768"})}},
