@@ -279,7 +279,7 @@ static bool has_turns(const struct node *node, const struct request *request)
     const struct terms *terms = request->terms;
 
     return request->n_asks > 1 ||
-           (request->asks[0].count > 1 &&
+           (request->n_asks == 1 && request->asks[0].count > 1 &&
             (may_repeat(node) || (terms && (terms->same_numa || terms->near_numa))));
 }
 
