@@ -350,8 +350,9 @@ static void merge_topology(struct topology *topology, const struct topology *oth
                            char **ret_warning)
 {
     const bool first_cards = topology->n_cards == 0;
-    /* Koordinator's capacity leaves out cards that are not well (koordinator@a7a1b76b:pkg/slo-controller/
-     * noderesource/plugins/gpudeviceresource/plugin.go:182). */
+    /* Koordinator's capacity leaves out cards that are not well. Source:
+     * koordinator-sh/koordinator@a7a1b76b:
+     * pkg/slo-controller/noderesource/plugins/gpudeviceresource/plugin.go */
     const bool fewer = other->dialect->write_seen && other->n_cards < topology->n_cards;
 
     if ((!first_cards && other->n_cards > 0 && topology->n_cards != other->n_cards && !fewer) ||

@@ -13,7 +13,7 @@ static int32_t read_number(const struct node_view *view, const char *label, guin
     return text && g_ascii_string_to_unsigned(text, 10, 0, max, &value, NULL) ? (int32_t)value : -1;
 }
 
-/* The newer names first. */
+/* The newer names first (NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md). */
 static const char *const driver_labels[][3] = {
     {DISCOVERY_DRIVER, "nvidia.com/cuda.driver-version.minor",
      "nvidia.com/cuda.driver-version.revision"},

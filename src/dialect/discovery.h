@@ -2,7 +2,8 @@
 #pragma once
 /*
  * What GPU Feature Discovery says of a node in its labels, for dialects whose node side says none of
- * it. Source: NVIDIA/k8s-device-plugin v0.20.0, docs/gpu-feature-discovery/README.md.
+ * it. Source:
+ * NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md
  */
 #include <gpuledger/ledger.h>
 #include <gpuledger/object.h>

@@ -7,10 +7,9 @@
  * The older three are kept: a row is some 25 lines, and without it its pods would pass for pods that
  * ask for no GPU, while their agent goes on handing out the cards.
  *
- * Source of the keys: elastic-ai/elastic-gpu-scheduler v0.1.0 to v0.4.1 and 09b010d,
- * elastic-ai/elastic-gpu 94fc37e. Source of what the node side does: elastic-ai/elastic-gpu-agent
- * 2609107. The agent asks kubelet which container the devices belong to that it is about to start,
- * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
+ * The agent asks kubelet which container the devices belong to that it is about to start, and reads
+ * that container's annotation: nothing can be mistaken, so nothing is in flight
+ * (elastic-ai/elastic-gpu-agent@2609107:pkg/plugins/gpushare.go, pkg/kube/locator.go).
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -26,6 +25,7 @@ DIALECT_ROW(elastic_com, 41);
 DIALECT_ROW(nano_io, 42);
 DIALECT_ROW(nano, 43);
 
+/* Source: elastic-ai/elastic-gpu-scheduler@09b010d:pkg/utils/types.go */
 #define CORE_PER_CARD 100
 #define ANNOTATION_NAME_MAX 63 /* what follows the '/' of a key */
 
@@ -42,6 +42,8 @@ struct spelling {
     bool whole_cards;      /* several cards for one container */
 };
 
+/* Source: elastic-ai/elastic-gpu-agent@2609107:pkg/plugins/gpushare.go;
+ * elastic-ai/elastic-gpu-scheduler@09b010d:pkg/utils/types.go (annotations) */
 static const struct spelling elastic_io = {
     .dialect = &dialect_elastic,
     .resources = {"elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"},
@@ -51,6 +53,7 @@ static const struct spelling elastic_io = {
     .container = "elasticgpu.io/container-",
     .whole_cards = true,
 };
+/* Source of the resources: elastic-ai/elastic-gpu@94fc37e:apis/elasticgpu/v1alpha1/types.go */
 static const struct spelling elastic_com = {
     .dialect = &dialect_elastic_com,
     .resources = {"elasticgpu.com/gpu-core", "elasticgpu.com/gpu-memory"},
@@ -60,6 +63,7 @@ static const struct spelling elastic_com = {
     .container = "elasticgpu.com/container-",
     .whole_cards = true,
 };
+/* Source: elastic-ai/elastic-gpu-scheduler@v0.1.0:pkg/types/types.go */
 static const struct spelling nano_io = {
     .dialect = &dialect_nano_io,
     .resources = {"nano-gpu.io/gpu-core", "nano-gpu.io/gpu-memory"},
@@ -68,6 +72,7 @@ static const struct spelling nano_io = {
     .mark = "nano-gpu.io/gpu",
     .container = "nano-gpu.io/gpu-",
 };
+/* Source: elastic-ai/elastic-gpu-scheduler@v0.3.0:pkg/types/types.go */
 static const struct spelling nano = {
     .dialect = &dialect_nano,
     .resources = {"nano-gpu/gpu-percent"},

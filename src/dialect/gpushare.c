@@ -2,13 +2,12 @@
 /*
  * Aliyun gpushare: aliyun.com/gpu-mem, one card per pod.
  *
- * Source of the keys and of the matching rule: AliyunContainerService/gpushare-scheduler-extender
- * c0b6141 and gpushare-device-plugin aff8a23, 2656995, 45fb8b8.
- *
- * What the node side does, and why we place as we do. kubelet calls the plugin once per container
- * without naming the pod. The plugin takes the pending, unassigned pod of its node with the oldest
- * assume time whose *total* equals this container's amount, and hands out the card that the pod's
- * annotation names. So
+ * What the node side does, and why we place as we do
+ * (AliyunContainerService/gpushare-device-plugin@45fb8b8:pkg/gpu/nvidia/allocate.go, podmanager.go,
+ * podutils.go; aff8a23 and 2656995 too). kubelet calls the plugin once per container without naming
+ * the pod. The plugin takes the pending, unassigned pod of its node with the oldest assume time
+ * whose *total* equals this container's amount, and hands out the card that the pod's annotation
+ * names. So
  *  - a pod with several GPU containers (or a GPU init container) never matches its own total; only
  *    the newest plugin, and only on a node with one card, serves it all the same;
  *  - two unassigned pods of one size on one node can swap cards, and one whose turn was taken by
@@ -29,6 +28,7 @@
 
 DIALECT_ROW(gpushare, 10);
 
+/* Source: AliyunContainerService/gpushare-device-plugin@45fb8b8:pkg/gpu/nvidia/const.go */
 #define RESOURCE_MEM "aliyun.com/gpu-mem"
 #define RESOURCE_COUNT "aliyun.com/gpu-count"
 /* ACK's cGPU adds these: hundredths of the card, and what the node's cGPU divides. */
@@ -36,9 +36,11 @@ DIALECT_ROW(gpushare, 10);
 #define NODE_LABEL_SCHEDULE "ack.node.gpu.schedule"
 #define NODE_LABEL_PLACEMENT "ack.node.gpu.placement"
 #define SCHEDULE_CORE "core_mem"
+/* Source: AliyunContainerService/gpushare-device-plugin@45fb8b8:pkg/gpu/nvidia/const.go */
 #define NODE_LABEL_DISABLE "cgpu.disable.isolation"
 #define CORE_PER_CARD 100
 
+/* Source: AliyunContainerService/gpushare-scheduler-extender@c0b6141:pkg/utils/const.go */
 #define KEY_IDX "ALIYUN_COM_GPU_MEM_IDX"
 #define KEY_DEV "ALIYUN_COM_GPU_MEM_DEV"
 #define KEY_POD "ALIYUN_COM_GPU_MEM_POD"
@@ -48,7 +50,7 @@ DIALECT_ROW(gpushare, 10);
 /* Ours: the true size of each card, in the node's gpu-mem units, by index: "10,20". The plugin
  * sizes every card by the first one. */
 #define NODE_KEY_CARD_MEMORY NODE_CARD_MEMORY_KEY
-/* GPU Feature Discovery, of one card. */
+/* Of one card: NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md */
 #define NODE_LABEL_MIB "nvidia.com/gpu.memory"
 #define NODE_LABEL_MULTIPROCESSORS "nvidia.com/gpu.multiprocessors"
 #define MULTIPROCESSORS_MAX 1000
@@ -510,7 +512,9 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 static const char *const resources[] = {RESOURCE_MEM, RESOURCE_CORE, NULL};
 
 static const char *const records[] = {
-    "ALIYUN_COM_GPU_MEM_*", "scheduler.framework.gpushare.*", /* ACK's */
+    "ALIYUN_COM_GPU_MEM_*",
+    /* ACK's (AliyunContainerService/gpushare-device-plugin@45fb8b8:cmd/inspect/nodeinfo.go) */
+    "scheduler.framework.gpushare.*",
     NULL,
 };
 
@@ -566,6 +570,7 @@ const struct dialect dialect_gpushare = {
     .card_marks = card_marks,
     .node_units = true,
     .isolation = ISOLATION_NONE,
+    /* Source: AliyunContainerService/gpushare-scheduler-extender@c0b6141:pkg/cache/nodeinfo.go */
     .health_namespace = "kube-system",
     .health_prefix = "unhealthy-gpu-",
     .read_topology = read_topology,

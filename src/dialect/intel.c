@@ -2,9 +2,6 @@
 /*
  * Intel GPU Aware Scheduling: counted, never placed. Its extender writes the cards of each container
  * into the pod, for the fractional mode of Intel's plugin; amounts are spread over them evenly.
- *
- * Source of the keys: intel/platform-aware-scheduling c4c90e3, gpu-aware-scheduling/pkg/gpuscheduler
- * and docs/usage.md.
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -16,6 +13,9 @@
 
 DIALECT_ROW(intel, 55);
 
+/* Source:
+ * intel/platform-aware-scheduling@c4c90e3:gpu-aware-scheduling/pkg/gpuscheduler/scheduler.go,
+ * gpu-aware-scheduling/docs/usage.md */
 #define STEM "gpu.intel.com/"
 #define RESOURCE_I915 STEM "i915"
 #define RESOURCE_XE STEM "xe"
@@ -50,7 +50,8 @@ static bool read_card(const char *text, int32_t *ret_card)
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 /* A value is no longer than 63 bytes; what follows stands in labels of the same name with a number
- * from 2 on, after a Z. */
+ * from 2 on, after a Z
+ * (intel/platform-aware-scheduling@c4c90e3:gpu-aware-scheduling/pkg/gpuscheduler/utils.go). */
 static char *join_label(const struct node_view *view, const char *label)
 {
     GString *text = g_string_new(string_pairs_get(&view->labels, label));
@@ -217,6 +218,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
 static const char *const resources[] = {STEM "*", NULL};
 
+/* Source:
+ * intel/platform-aware-scheduling@c4c90e3:gpu-aware-scheduling/pkg/gpuscheduler/scheduler.go */
 static const char *const records[] = {
     "gas-ts", KEY_CARDS, "gas-container-tiles", NULL,
 };

@@ -4,9 +4,9 @@
  * the card as a whole from NVIDIA's plugin; which one that is, the pod finds out and writes down. The
  * pods that share the card ask for nothing that anybody counts.
  *
- * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder, and
- * pkg/resourcereservation/patcher, which writes NVML's UUID under the name of an index. Run:ai, from
- * which KAI comes, has its pods in another namespace.
+ * The pod writes NVML's UUID under the name of an index
+ * (NVIDIA/KAI-Scheduler@v0.17.0:pkg/resourcereservation/patcher/pod_patcher.go). Run:ai, from which
+ * KAI comes, has its pods in another namespace.
  */
 #include "dialect/amounts.h"
 #include "dialect/rows.h"
@@ -15,9 +15,13 @@
 
 DIALECT_ROW(kai, 60);
 
+/* Source: NVIDIA/KAI-Scheduler@72de64fc:cmd/binder/app/options.go */
 #define NAMESPACE "kai-resource-reservation"
 #define NAMESPACE_RUNAI "runai-reservation"
+/* Source: NVIDIA/KAI-Scheduler@v0.17.0:pkg/common/constants/constants.go */
 #define RESOURCE "nvidia.com/gpu"
+/* Source:
+ * NVIDIA/KAI-Scheduler@72de64fc:pkg/binder/binding/resourcereservation/resource_reservation.go */
 #define KEY_INDEX "run.ai/reserve_for_gpu_index"
 
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,

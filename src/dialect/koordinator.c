@@ -3,8 +3,6 @@
  * Koordinator: counted, never placed. Its own scheduler chooses devices, which it knows from objects
  * of its own, and writes its choice into the pod; whoever else uses the node's cards must see them
  * taken.
- *
- * Source of the keys: koordinator a7a1b76b, apis/extension/device_share.go.
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -18,6 +16,7 @@
 
 DIALECT_ROW(koordinator, 70);
 
+/* Source: koordinator-sh/koordinator@a7a1b76b:apis/extension/device_share.go */
 #define STEM "koordinator.sh/gpu"
 #define RESOURCE_BOTH "koordinator.sh/gpu"          /* percents of compute, and as many of memory */
 #define RESOURCE_SHARED "koordinator.sh/gpu.shared" /* among so many cards the rest is divided */
@@ -30,7 +29,8 @@ DIALECT_ROW(koordinator, 70);
 #define PERCENT 10 /* thousandths */
 #define CORE_MAX (100 * NODE_CARDS_MAX)
 
-/* Its scheduler chooses devices for pods that ask for NVIDIA's resource, too. */
+/* Its scheduler chooses devices for pods that ask for NVIDIA's resource, too
+ * (koordinator-sh/koordinator@a7a1b76b:pkg/scheduler/plugins/deviceshare). */
 #define SCHEDULER "koord-scheduler"
 
 /* --- nodes ---------------------------------------------------------------------------------- */
@@ -145,7 +145,8 @@ static void wish_raise(struct wish *wish, const struct wish *least)
 }
 
 /* Of each resource the larger of what runs together and of what each init container needs beside the
- * sidecars before it (koordinator@a7a1b76b:pkg/scheduler/plugins/deviceshare/utils.go). */
+ * sidecars before it
+ * (koordinator-sh/koordinator@a7a1b76b:pkg/scheduler/plugins/deviceshare/utils.go). */
 static struct wish read_wish(const struct pod_view *view)
 {
     struct wish wish = {0}, sidecars = {0}, start = {0};
@@ -368,6 +369,8 @@ static void write_seen(const struct allocation *allocation, const struct node *n
 
 static const char *const resources[] = {STEM "*", NULL};
 
+/* Source:
+ * koordinator-sh/koordinator@a7a1b76b:pkg/scheduler/plugins/deviceshare/device_plugin_adapter.go */
 static const char *const records[] = {
     KEY_ALLOCATED, "scheduling.koordinator.sh/gpu-minors",
     "scheduling.koordinator.sh/bind-timestamp", NULL,

@@ -3,8 +3,6 @@
  * Tencent's qGPU, of TKE: counted, never placed. What its scheduler writes for its node side is not
  * public, so nobody else can choose its cards, nor read which one a pod has: what a pod holds counts
  * on every card of its node.
- *
- * Source of the resources and their limits: TKE's public documentation (457/59103).
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -15,6 +13,8 @@
 
 DIALECT_ROW(qgpu, 50);
 
+/* Source: elastic-ai/elastic-gpu@94fc37e:apis/elasticgpu/v1alpha1/types.go (names); what they may
+ * be: TKE's public documentation, 457/59103 */
 #define RESOURCE_CORE "tke.cloud.tencent.com/qgpu-core"
 #define RESOURCE_MEMORY "tke.cloud.tencent.com/qgpu-memory"
 #define CORE_PER_CARD 100

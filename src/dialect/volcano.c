@@ -3,16 +3,13 @@
  * Volcano gpushare: volcano.sh/gpu-memory (one card per pod) and volcano.sh/gpu-number (whole
  * cards). Its successor, volcano-vgpu, is another dialect.
  *
- * Source of the keys and of the matching rule: volcano-sh/volcano,
- * pkg/scheduler/api/devices/nvidia/gpushare at ed72c7c8, and volcano-sh/devices, pkg/plugin/nvidia
- * at 0d68534 and 95b591b6.
- *
- * What the node side does, and why we place as we do. The plugin registers one of the two
- * resources, so a node serves one of them: by memory if it reports gpu-memory (gpu-number is then
- * only the number of its cards), else by number. kubelet calls it once per container without naming
- * the pod. It takes the pending, unassigned pod with the oldest predicate time that has any
- * container of that size, hands out the cards that the pod names, and marks the whole pod as
- * assigned. So
+ * What the node side does, and why we place as we do
+ * (volcano-sh/devices@95b591b6:pkg/plugin/nvidia/kube_interactor.go, server.go, utils.go; 0d68534
+ * too). The plugin registers one of the two resources, so a node serves one of them: by memory if
+ * it reports gpu-memory (gpu-number is then only the number of its cards), else by number. kubelet
+ * calls it once per container without naming the pod. It takes the pending, unassigned pod with the
+ * oldest predicate time that has any container of that size, hands out the cards that the pod
+ * names, and marks the whole pod as assigned. So
  *  - the second GPU container of a pod finds its own pod taken; it fails, or takes another's;
  *  - two unassigned pods of one size can swap cards, see dialect/lookalikes.h;
  *  - a pod without any annotation is a candidate too, so it waits like the others.
@@ -29,14 +26,17 @@
 
 DIALECT_ROW(volcano, 20);
 
+/* Source: volcano-sh/volcano@ed72c7c8:pkg/scheduler/api/devices/nvidia/gpushare/type.go */
 #define RESOURCE_MEMORY "volcano.sh/gpu-memory"
 #define RESOURCE_NUMBER "volcano.sh/gpu-number"
 
+/* Source: volcano-sh/devices@95b591b6:pkg/plugin/nvidia/const.go;
+ * volcano-sh/volcano@ed72c7c8:pkg/scheduler/api/devices/nvidia/gpushare/type.go (unhealthy ones) */
 #define KEY_INDEX "volcano.sh/gpu-index"
 #define KEY_TIME "volcano.sh/predicate-time"
 #define KEY_ASSIGNED "volcano.sh/gpu-assigned"
 #define NODE_KEY_UNHEALTHY "volcano.sh/gpu-unhealthy-ids"
-/* GPU Feature Discovery: MiB of one card. */
+/* MiB of one card: NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md */
 #define NODE_LABEL_MIB "nvidia.com/gpu.memory"
 
 /* Which of the two resources a node's plugin serves, as its cards' mode. */
@@ -442,7 +442,8 @@ static const char *const records[] = {
 const struct dialect dialect_volcano = {
     .name = "volcano",
     .title = "Volcano gpushare",
-    .scheduler = "volcano", /* cmd/scheduler/app/options, defaultSchedulerName */
+    /* Source: volcano-sh/volcano@ed72c7c8:cmd/scheduler/app/options/options.go */
+    .scheduler = "volcano",
     .notes =
         {
             .asks =

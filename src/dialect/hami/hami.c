@@ -2,17 +2,19 @@
 /*
  * Three rows that differ in keys: HAMi, 4paradigm and Volcano's vGPU.
  *
- * Source of the keys and of the matching rules: Project-HAMi/HAMi v2.4.1 to v2.10.0,
- * 4paradigm/k8s-vgpu-scheduler da7d4ed, Project-HAMi/volcano-vgpu-device-plugin v1.9.0 to v1.12.0,
- * 0798272, 4fb76ba.
+ * What the node sides do, and why we place as we do. Sources:
+ *  - Project-HAMi/HAMi@v2.10.0:pkg/util/util.go (GetPendingPod), also v2.4.1 to v2.9.0;
+ *  - 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/util/util.go;
+ *  - Project-HAMi/volcano-vgpu-device-plugin@v1.11.0:pkg/plugin/vgpu/util/util.go, since v1.9.0;
+ *  - Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/util.go, the same at 4fb76ba.
  *
- * What the node sides do, and why we place as we do. kubelet calls the plugin once per container
- * without naming the pod. HAMi's takes the pod that the lock on the node names, and without one any
- * pod of the node that is being allocated (since v2.9 also one that was); the other two know no lock
- * and take the first, or the oldest, such pod. Each hands out the next unserved container's promise.
- * So two pods of one node that are not served yet can get each other's limits, in silence: there is
- * never more than one, and the next waits inside bind. The other two look for it in all pods of the
- * cluster, whatever has become of them: docs/design/promises.md.
+ * kubelet calls the plugin once per container without naming the pod. HAMi's takes the pod that the
+ * lock on the node names, and without one any pod of the node that is being allocated (since v2.9
+ * also one that was); the other two know no lock and take the first, or the oldest, such pod. Each
+ * hands out the next unserved container's promise. So two pods of one node that are not served yet
+ * can get each other's limits, in silence: there is never more than one, and the next waits inside
+ * bind. The other two look for it in all pods of the cluster, whatever has become of them:
+ * docs/design/promises.md.
  */
 #include "dialect/hami/hami.h"
 
@@ -20,6 +22,9 @@ DIALECT_ROW(4paradigm, 85);
 DIALECT_ROW(hami, 90);
 DIALECT_ROW(volcano_vgpu, 95);
 
+/* Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go;
+ * 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/device/nvidia/device.go;
+ * Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/types.go (models) */
 #define MODEL_KEYS                                                                                 \
     .models = "nvidia.com/use-gputype", .models_not = "nvidia.com/nouse-gputype"
 #define NVIDIA_RESOURCES                                                                           \
@@ -28,6 +33,8 @@ DIALECT_ROW(volcano_vgpu, 95);
 
 #define CORDONED "hami.io/device-cordon"
 
+/* Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go,
+ * pkg/device/nvidia/mig_allocations.go, pkg/util/types.go */
 static const struct vgpu hami = {
     .dialect = &dialect_hami,
     NVIDIA_RESOURCES,
@@ -59,7 +66,8 @@ static const struct vgpu hami = {
 
 /* The plugin takes a promise's place for one among spec.containers, and writes what is left back
  * without what is between containers. The keys changed in its last months; each generation finds
- * its own. */
+ * its own.
+ * Source: 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/device/nvidia/device.go, pkg/util/types.go */
 static const struct vgpu paradigm = {
     .dialect = &dialect_4paradigm,
     NVIDIA_RESOURCES,
@@ -76,7 +84,10 @@ static const struct vgpu paradigm = {
     .same_numa = "nvidia.com/numa-bind",
 };
 
-/* The newer plugin wants a pod whose promised cards in total are what one container asks for. */
+/* The newer plugin wants a pod whose promised cards in total are what one container asks for.
+ * Source: Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/types.go;
+ * volcano-sh/volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/vgpu/type.go (the mode), and, of the
+ * UUIDs, v1.16.0-alpha.1 */
 static const struct vgpu volcano = {
     .dialect = &dialect_volcano_vgpu,
     .count = "volcano.sh/vgpu-number",
@@ -283,6 +294,7 @@ static const char *const volcano_resources[] = {
     "patch "                                                                                       \
     "on pods."
 
+/* Source: Project-HAMi/HAMi@v2.10.0:pkg/device/quota.go */
 #define QUOTA_KEYS                                                                                 \
     .quota_memory = "limits.nvidia.com/gpumem", .quota_core = "limits.nvidia.com/gpucores"
 
@@ -362,6 +374,7 @@ const struct dialect dialect_hami = {
     .replaces = hami_replaces,
     QUOTA_KEYS,
     .cordon_key = CORDONED,
+    /* Source: Project-HAMi/HAMi@v2.10.0:pkg/util/nodelock/nodelock.go */
     .lock_key = "hami.io/mutex.lock",
     .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
     .read_heartbeat = read_heartbeat,

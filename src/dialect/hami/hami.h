@@ -10,6 +10,7 @@
 #include "dialect/rows.h"
 
 #define VGPU_KEYS_MAX 2
+/* Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go, pkg/util/types.go */
 #define VGPU_MODE_MIG "mig"
 #define VGPU_MODE_HOOK "hami-core"
 #define VGPU_PHASE_ALLOCATING "allocating"
@@ -65,9 +66,10 @@ bool hami_read_heartbeat(const struct vgpu *vgpu, const struct node_view *view, 
 struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *view,
                               const struct topology *topology, char **ret_warning);
 
-/* hami_request.c. MiB in one of what nodes and pods say of memory: Volcano's gpuMemoryFactor, by which its plugin
- * divides what it registers, and multiplies what it is told (volcano-vgpu-device-plugin@v1.12.0:pkg/plugin/
- * register.go:91, server.go:438-443; volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/vgpu/mig.go:36-51). */
+/* hami_request.c. MiB in one of what nodes and pods say of memory: Volcano's gpuMemoryFactor, by
+ * which its plugin divides what it registers, and multiplies what it is told
+ * (Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/plugin/register.go, pkg/plugin/server.go;
+ * volcano-sh/volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/vgpu/mig.go). */
 int64_t vgpu_told_mib(const struct vgpu *vgpu, const struct dialect_options *options);
 
 /* The asks alone are what a pod that is bound was made with: its annotations may have

@@ -3,11 +3,12 @@
  * What a bound pod holds, as text: per container and card "UUID,NVIDIA,MiB,percent:", and ';' after
  * every container or between two.
  *
- * Source: Project-HAMi/HAMi v2.4.1 to v2.10.0, 4paradigm/k8s-vgpu-scheduler da7d4ed, volcano-sh/
- * volcano ed72c7c8. The second field is the vendor's word, never the model: the plugins look for it
- * to learn whether anything is left to hand out. HAMi puts init containers first; before v2.9 it
- * left them out, and empty places too, so a place means nothing unless there is one for every
- * container.
+ * Source: Project-HAMi/HAMi@v2.10.0:pkg/device/devices.go, also v2.4.1 to v2.9.0;
+ * 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/util/util.go;
+ * volcano-sh/volcano@ed72c7c8:pkg/scheduler/api/devices/nvidia/vgpu/utils.go. The second field is
+ * the vendor's word, never the model: the plugins look for it to learn whether anything is left to
+ * hand out. HAMi puts init containers first; before v2.9 it left them out, and empty places too, so
+ * a place means nothing unless there is one for every container.
  */
 #include "dialect/amounts.h"
 #include "dialect/hami/hami_mig.h"
@@ -17,6 +18,7 @@
 #include <gpuledger/error.h>
 #include <string.h>
 
+/* Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go */
 #define VENDOR "NVIDIA"
 #define NS_PER_S INT64_C(1000000000)
 /* Year 2116, as elsewhere; later ones are the plugins' "never". */

@@ -2,12 +2,15 @@
 /*
  * When HAMi's plugin has last reported, in its Node's annotation hami.io/node-handshake.
  *
- * Source: Project-HAMi/HAMi. The plugin up to v2.7 writes "Reported " and Go's form of the time every
- * 30 s, whether or not anybody asks; no version of it reads the annotation, and since v2.8 none writes
- * it. Schedulers up to v2.7 answer with "Requesting_" and the time, and with "Deleted_" after 60 s
- * without another word of the plugin; those since v2.9 stamp "Requesting_" on every node, which nobody
- * answers there. So the annotation counts where the plugin is one that writes it: up to v2.7 it
- * registers cards in the form with colons, since v2.8 in JSON. The schedulers' times are
+ * Sources: Project-HAMi/HAMi@v2.7.1:pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go
+ * (the plugin), pkg/scheduler/scheduler.go (the scheduler, also of v2.4.1 and v2.9.0).
+ *
+ * The plugin up to v2.7 writes "Reported " and Go's form of the time every 30 s, whether or not
+ * anybody asks; no version of it reads the annotation, and since v2.8 none writes it. Schedulers up
+ * to v2.7 answer with "Requesting_" and the time, and with "Deleted_" after 60 s without another
+ * word of the plugin; those since v2.9 stamp "Requesting_" on every node, which nobody answers
+ * there. So the annotation counts where the plugin is one that writes it: up to v2.7 it registers
+ * cards in the form with colons, since v2.8 in JSON. The schedulers' times are
  * "2006.01.02 15:04:05" (v2.4) or "2006-01-02 15:04:05", in their own zone, which is not said.
  */
 #include "dialect/hami/hami.h"
@@ -15,6 +18,7 @@
 
 #include <string.h>
 
+/* Source: Project-HAMi/HAMi@v2.9.0:pkg/device/nvidia/device.go */
 #define KEY "hami.io/node-handshake"
 #define REPORTED "Reported "
 #define REQUESTING "Requesting_"

@@ -3,7 +3,7 @@
  * How well the cards of a node are connected, as HAMi's plugin measures it (ENABLE_TOPOLOGY_SCORE):
  * [{"uuid":"GPU-a","score":{"GPU-b":100}}], 10 to 60 for PCIe and 100 for each NVLink.
  *
- * Source: Project-HAMi/HAMi v2.10.0 (calculate_score.go, links.go).
+ * Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/calculate_score.go, links.go
  */
 #include "dialect/hami/hami.h"
 #include "dialect/warning.h"

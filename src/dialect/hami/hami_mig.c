@@ -12,9 +12,13 @@
  *
  * Volcano's vGPU does the same, but that templates have names: "UUID[group1-0]".
  *
- * Source: Project-HAMi/HAMi v2.5.3 to v2.9.0 (GenerateMigTemplate, knownMigGeometries) and v2.10.0
- * (mig_allocations.go, mig_topology.go, migmgr.go); Project-HAMi/volcano-vgpu-device-plugin
- * (GenerateMigTemplate, ExtractMigTemplatesFromUUID, GetMigUUIDFromIndex).
+ * Sources:
+ *  - Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/mig_allocations.go, mig_topology.go, and
+ *    pkg/device-plugin/nvidiadevice/nvinternal/plugin/migmgr.go;
+ *  - Project-HAMi/HAMi@v2.9.0:charts/hami/templates/scheduler/device-configmap.yaml
+ *    (knownMigGeometries), back to v2.5.3;
+ *  - Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/util/util.go (ExtractMigTemplatesFromUUID,
+ *    GetMigUUIDFromIndex).
  */
 #include "dialect/hami/hami_mig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Cards in MIG mode under HAMi's plugin and Volcano's: what it registers of them, and what its pods' annotations
- * say about instances. Pure functions. */
+/* Cards in MIG mode under HAMi's plugin and Volcano's: what it registers of them, and what its
+ * pods' annotations say about instances. Pure functions. */
 #include "core/item_list.h"
 #include "dialect/hami/hami.h"
 #include "json/json.h"
@@ -9,10 +9,11 @@
 #include <gpuledger/mig.h>
 
 /* What HAMi's chart configures before v2.10, in the form of the option: templates of each model in
- * the order of its list; '-' are those with instances of different sizes. Volcano's
- * ConfigMap volcano-vgpu-device-config begins alike. Of an A100 with 80 GB, v2.9.0's chart and
- * Project-HAMi/volcano-vgpu-device-plugin@v1.12.0 say 9728 and 40192, older ones 10240 and 40960 of the same
- * hardware: what it has is the smaller. */
+ * the order of its list; '-' are those with instances of different sizes. Volcano's ConfigMap
+ * volcano-vgpu-device-config begins alike. Of an A100 with 80 GB these say 9728 and 40192, older
+ * ones 10240 and 40960 of the same hardware: what it has is the smaller.
+ * Source: Project-HAMi/HAMi@v2.9.0:charts/hami/templates/scheduler/device-configmap.yaml;
+ * Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:volcano-vgpu-device-plugin.yml */
 #define HAMI_MIG_TEMPLATES                                                                         \
     "A30=4x1g.6gb:6144,2x2g.12gb:12288,1x4g.24gb:24576;"                                           \
     "A100-SXM4-40GB=7x1g.5gb:5120,-,2x3g.20gb:20480,1x7g.40gb:40960;"                              \

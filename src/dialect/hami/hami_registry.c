@@ -2,9 +2,13 @@
 /*
  * The cards that a vGPU plugin registers in an annotation of its Node.
  *
- * Source of the encodings: Project-HAMi/HAMi v2.4.1 (seven fields), v2.5.3 (nine), v2.8.3 and v2.10.0
- * (JSON, whose empty members are left out: no "health" is unhealthy); 4paradigm/k8s-vgpu-scheduler
- * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
+ * Sources of the encodings:
+ *  - Project-HAMi/HAMi@v2.4.1:pkg/util (seven fields), v2.5.3 (nine);
+ *  - Project-HAMi/HAMi@v2.10.0:pkg/device/devices.go, since v2.8.3 (JSON, whose empty members are
+ *    left out: no "health" is unhealthy);
+ *  - 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/util/util.go (seven);
+ *  - Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/plugin/register.go (six), and
+ *    v1.9.4:pkg/plugin/vgpu/register.go (five).
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -37,6 +41,7 @@ static const struct json_field entry_fields[] = {
 
 /* --- the forms with colons ------------------------------------------------------------------- */
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md */
 #define LABEL_GUEST "nvidia.com/vgpu.present"
 #define UUID_CHARACTERS                                                                            \
     G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_."
@@ -218,7 +223,7 @@ static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
 }
 
 /* Percent. Volcano's plugin parses deviceMemoryScaling, and registers what the card has all the same
- * (volcano-vgpu-device-plugin@v1.11.0:pkg/plugin/vgpu/register.go). */
+ * (Project-HAMi/volcano-vgpu-device-plugin@v1.11.0:pkg/plugin/vgpu/register.go). */
 static int64_t scaling_of(const struct vgpu *vgpu, const struct dialect_options *options)
 {
     return vgpu->short_register ? 100 : MAX(options->hami_memory_scaling, 100);
@@ -240,8 +245,8 @@ static void settle_mig(struct topology_card *card, const struct topology_card *b
     card->mig = mig_profiles_ref(before->mig);
 }
 
-/* Volcano's scheduler takes all modes but mig for hami-core (volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/
- * vgpu/utils.go:324-346). */
+/* Volcano's scheduler takes all modes but mig for hami-core
+ * (volcano-sh/volcano@v1.15.1:pkg/scheduler/api/devices/nvidia/vgpu/utils.go). */
 static const char *mode_of(const struct vgpu *vgpu, const struct entry *entry)
 {
     const bool other = entry->mode && *entry->mode && !g_str_equal(entry->mode, VGPU_MODE_MIG);
@@ -315,7 +320,8 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     return sound;
 }
 
-#define SLOTS_BY_DEFAULT 10 /* deviceSplitCount */
+/* deviceSplitCount. Source: Project-HAMi/HAMi@v2.10.0:charts/hami/values.yaml */
+#define SLOTS_BY_DEFAULT 10
 
 /* In the forms with colons, which say as much of such cards as the JSON of newer plugins. */
 bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *profile,

@@ -2,9 +2,10 @@
 /*
  * What a pod asks of a vGPU plugin: amounts per container, and conditions in annotations.
  *
- * Source: Project-HAMi/HAMi v2.10.0, GenerateResourceRequests and the checks of its filter. It takes
- * a quantity that it cannot read for no request at all; here that is an error. So is what its
- * webhook would have to mend, because the plugin never hears of a container without a card.
+ * Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go (GenerateResourceRequests, and the
+ * checks of its filter). It takes a quantity that it cannot read for no request at all; here that
+ * is an error. So is what its webhook would have to mend, because the plugin never hears of a
+ * container without a card.
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
@@ -109,7 +110,8 @@ static void read_policy(const struct vgpu *vgpu, const struct pod_view *view, st
     }
 }
 
-/* As strconv.ParseBool has it (HAMi@v2.9.0:pkg/device/nvidia/device.go), in any case. */
+/* As strconv.ParseBool has it, in any case
+ * (Project-HAMi/HAMi@v2.9.0:pkg/device/nvidia/device.go). */
 static bool says_true(const struct pod_view *view, const char *key)
 {
     const char *text = key ? string_pairs_get(&view->annotations, key) : NULL;
@@ -117,7 +119,8 @@ static bool says_true(const struct pod_view *view, const char *key)
                     g_str_equal(text, "1"));
 }
 
-/* "slot=A,core=B,memory=C", each once and not all 0; "" says nothing. */
+/* "slot=A,core=B,memory=C", each once and not all 0; "" says nothing
+ * (Project-HAMi/HAMi@v2.10.0:pkg/util/device_scoring_weights.go). */
 static bool parse_weights(const char *text, struct weights *ret_weights)
 {
     static const char *const names[] = {"slot", "core", "memory"};

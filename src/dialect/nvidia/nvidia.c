@@ -2,8 +2,8 @@
 /*
  * NVIDIA's own device plugin: nvidia.com/gpu and nvidia.com/mig-…, by count.
  *
- * Source of the keys and of what the plugin refuses: NVIDIA/k8s-device-plugin v0.20.0, GPU Feature
- * Discovery (the nvidia.com/… labels) included.
+ * Source of what the plugin refuses: NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go,
+ * internal/rm/rm.go
  *
  * What the node side does, and why we place as we do. kubelet picks the devices, the plugin only
  * advises it, and nobody can tell either which ones to take. So the ledger counts devices of each
@@ -32,6 +32,7 @@
 
 DIALECT_ROW(nvidia, 80);
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:README.md */
 #define GPU "nvidia.com/gpu"
 #define GPU_SHARED "nvidia.com/gpu.shared"
 
@@ -42,7 +43,8 @@ DIALECT_ROW(nvidia, 80);
 /* Of a bound pod; of more containers those with the same devices are counted together. */
 #define SHARES_MAX (ALLOCATION_SHARES_MAX / 2)
 
-/* As the label nvidia.com/gpu.sharing-strategy has them. */
+/* As the label nvidia.com/gpu.sharing-strategy has them
+ * (NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md). */
 static const char *const sharing_names[SHARING_N] = {
     [SHARING_SLICED] = "time-slicing",
     [SHARING_MPS] = "mps",
@@ -50,7 +52,8 @@ static const char *const sharing_names[SHARING_N] = {
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
-/* The pod asks a plugin that gives parts of cards, and then nvidia.com/gpu means something else. */
+/* The pod asks a plugin that gives parts of cards, and then nvidia.com/gpu means something else
+ * (Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go). */
 static bool is_foreign_pod(const struct pod_view *view)
 {
     static const char *const resources[] = {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",

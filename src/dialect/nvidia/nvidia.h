@@ -4,6 +4,7 @@
  * nvidia_node.c the nodes. */
 #include <gpuledger/dialect.h>
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:README.md, api/config/v1/consts.go */
 #define NVIDIA_MIG_PREFIX "nvidia.com/mig-"
 #define SHARED_SUFFIX ".shared"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of the resources that NVIDIA's plugin has devices of. */
+/* The names of the resources that NVIDIA's plugin has devices of
+ * (NVIDIA/k8s-device-plugin@v0.20.0:README.md). */
 #include "dialect/nvidia/nvidia.h"
 
 #include <string.h>

@@ -106,7 +106,8 @@ static int64_t most_wanted(struct crowd *crowd)
 enum reason nvidia_guard_refuse(const struct node *node, const struct request *request,
                                 const struct pool *pool)
 {
-    /* With MPS each replica has a limit; elsewhere one pod has the device. */
+    /* With MPS each replica has a limit; elsewhere one pod has the device
+     * (NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/daemon.go). */
     if (!pool_may_be_shared(pool) || pool->sharing == SHARING_MPS || pool->memory == 0)
         return REASON_NONE;
     const int64_t own = wants(pool, request->terms, asked_devices(request, pool));

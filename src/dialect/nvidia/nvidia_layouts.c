@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Source: NVIDIA/mig-parted@0.15:deployments/systemd/config-default.yaml;
+ * NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md (labels) */
 #define NO_MIG "disabled"
 #define GPU "nvidia.com/gpu"
 #define INSTANCES_MAX 64

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Values of nvidia.com/mig.config that a configuration of mig-manager offers for the cards of a node, and
- * what each makes of a card.
+ * Values of nvidia.com/mig.config that a configuration of mig-manager offers for the cards of a
+ * node, and what each makes of a card.
  *
- * Source: NVIDIA/mig-parted 0.15, deployments/systemd/config-default.yaml: "mig-configs", by name a list of
- * {devices, device-filter, mig-enabled, mig-devices}. A device-filter names PCI device ids, which no label
- * of a node tells; the sizes of profiles tell of which cards they are. Pure.
+ * Source: NVIDIA/mig-parted@0.15:deployments/systemd/config-default.yaml: "mig-configs", by name a
+ * list of {devices, device-filter, mig-enabled, mig-devices}. A device-filter names PCI device ids,
+ * which no label of a node tells; the sizes of profiles tell of which cards they are. Pure.
  */
 #include "dialect/nvidia/nvidia_modes.h"
 

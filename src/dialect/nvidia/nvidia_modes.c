@@ -9,10 +9,13 @@
 #include <string.h>
 
 #define GPU "nvidia.com/gpu"
+/* Source: NVIDIA/mig-parted@0.15:pkg/mig/reconfigure/clients.go */
 #define PAUSED "paused-for-mig-change"
+/* Source: NVIDIA/mig-parted@0.15:deployments/systemd/config-default.yaml */
 #define ALL "all-"
 #define NO_MIG "disabled"
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:README.md; NVIDIA/mig-parted@0.15:pkg/mig/reconfigure */
 const struct node_mode nvidia_modes[NVIDIA_MODES_N] = {
     {.label = "nvidia.com/device-plugin.config"},
     {.label = "nvidia.com/mig.config", .state = "nvidia.com/mig.config.state", .recuts = true},
@@ -57,6 +60,7 @@ enum mode_state nvidia_mode_state(const struct node_mode *mode, const struct nod
     return g_str_equal(state, "failed") ? MODE_STATE_FAILED : MODE_STATE_BUSY;
 }
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md */
 bool nvidia_is_vgpu_guest(const struct node_view *node)
 {
     return g_strcmp0(string_pairs_get(&node->labels, "nvidia.com/vgpu.present"), "true") == 0;

@@ -4,13 +4,13 @@
  * Labels of a node by which people choose what NVIDIA's node side makes of its cards, and how that says
  * that it has obeyed. Pure functions.
  *
- * Sources: NVIDIA/k8s-device-plugin v0.20.0 (config-manager, GPU Feature Discovery), NVIDIA/mig-parted
- * 0.14 and 0.15 (mig-manager), by /docs/switch.md in words.
- *  - nvidia.com/device-plugin.config: plugin, GPU Feature Discovery and MPS daemon are started again. What
- *    kubelet reports changes some seconds later, labels up to a minute later. Nothing says that it is done.
- *  - nvidia.com/mig.config: only a change of it is acted on. nvidia.com/mig.config.state says how far it
- *    is; meanwhile the labels nvidia.com/gpu.deploy.… are "paused-for-mig-change". It may stay pending for
- *    ever.
+ *  - nvidia.com/device-plugin.config: plugin, GPU Feature Discovery and MPS daemon are started
+ *    again. What kubelet reports changes some seconds later, labels up to a minute later. Nothing
+ *    says that it is done (NVIDIA/k8s-device-plugin@v0.20.0:README.md,
+ *    cmd/gpu-feature-discovery/main.go).
+ *  - nvidia.com/mig.config: only a change of it is acted on. nvidia.com/mig.config.state says how
+ *    far it is; meanwhile the labels nvidia.com/gpu.deploy.… are "paused-for-mig-change". It may
+ *    stay pending for ever (NVIDIA/mig-parted@0.15:pkg/mig/reconfigure; 0.14 too).
  */
 #include <gpuledger/object.h>
 

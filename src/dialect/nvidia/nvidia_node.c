@@ -24,12 +24,14 @@
 /* Ours, on nodes, see node_marks.h: cards that take one holder. Which ones is of no use here. */
 #define KEY_EXCLUSIVE "gpuledger.io/exclusive-cards"
 
+/* Source: NVIDIA/k8s-device-plugin@v0.20.0:docs/gpu-feature-discovery/README.md, README.md */
 #define GPU "nvidia.com/gpu"
 #define LABEL_CONFIG "nvidia.com/device-plugin.config"
 #define LABEL_STRATEGY "nvidia.com/gpu.sharing-strategy"
 #define LABEL_MEMORY "nvidia.com/gpu.memory"
 
-/* Processes that one MPS server takes (Volta and later). */
+/* Processes that one MPS server takes; 16 below compute capability 7.5
+ * (NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go). */
 #define MPS_CLIENTS 48
 
 /* Other plugins report nvidia.com/gpu as well, and mean slots. */

@@ -3,8 +3,8 @@
  * Tencent gpu-manager: tencent.com/vcuda-core (100 are a card) and tencent.com/vcuda-memory (blocks
  * of 256 MiB), per container.
  *
- * Source of keys, order and checks: tkestack/gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e,
- * tkestack/gpu-admission 47d56ae.
+ * Source of order and checks, also at v1.0.9, v1.1.4 and v1.1.5:
+ * tkestack/gpu-manager@8cd842e:pkg/services/allocator/nvidia/allocator.go, pkg/utils/util.go
  *
  * gpu-manager chooses the card itself. Below 100 core it sorts the cards in an order of its own,
  * takes the first with room and fails the pod if the annotation says another: so we foresee that
@@ -29,13 +29,15 @@
 
 #include <string.h>
 
+/* Source: tkestack/gpu-admission@47d56ae:pkg/util/util.go */
 #define KEY_TIME "tencent.com/predicate-time"
 /* Ours, in the other's place: without that, gpu-manager compares nothing and writes its choice. */
 #define KEY_OWN_TIME "gpuledger.io/predicate-time"
 #define KEY_NODE "tencent.com/predicate-node"
 #define KEY_IDX "tencent.com/predicate-gpu-idx-"
 #define KEY_ASSIGNED "tencent.com/gpu-assigned"
-/* The user's: compute is a share to begin with, and may grow to this while the card is idle. */
+/* The user's: compute is a share to begin with, and may grow to this while the card is idle
+ * (tkestack/gpu-manager@8cd842e:pkg/types/types.go). */
 #define KEY_CORE_LIMIT "tencent.com/vcuda-core-limit"
 
 #define TIME_MAX (INT64_MAX / 2)
@@ -43,7 +45,8 @@
 /* --- gpu-manager's order -------------------------------------------------------------------- */
 
 /* The least core free, then the least memory; among equals the card's place in gpu-manager's list.
- * 10 bits, 44 bits, 8 bits. */
+ * 10 bits, 44 bits, 8 bits. Source: tkestack/gpu-manager@8cd842e:pkg/algorithm/nvidia/share.go,
+ * pkg/device/nvidia/sort.go */
 static struct cost cost_gpu_manager(const struct node *node, const struct card *card,
                                     const struct card_ask *ask, const struct demand *demand)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Tencent gpu-manager: what its files share. Sources: tencent.c. */
+/* Tencent gpu-manager: what its files share. */
 #include "dialect/rows.h"
 
 DIALECT_ROW(tencent, 30);
 
+/* Source: tkestack/gpu-manager@8cd842e:pkg/types/types.go;
+ * tkestack/gpu-admission@47d56ae:pkg/util/util.go (100 of a card) */
 #define RESOURCE_CORE "tencent.com/vcuda-core"
 #define RESOURCE_MEMORY "tencent.com/vcuda-memory"
 

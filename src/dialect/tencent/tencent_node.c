@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* Ours: the true size of each card by its minor number, in blocks ("59,59") or bytes
- * ("15109Mi,15107Mi"). gpu-manager tells kubelet their sum only. */
+ * ("15109Mi,15107Mi"). gpu-manager tells kubelet their sum only
+ * (tkestack/gpu-manager@8cd842e:pkg/services/allocator/nvidia/allocator.go). */
 #define NODE_KEY_CARD_MEMORY NODE_CARD_MEMORY_KEY
 /* Ours: the minor numbers in the order in which NVML counts the cards: "1,0". */
 #define NODE_KEY_CARD_ORDER NODE_CARD_ORDER_KEY
