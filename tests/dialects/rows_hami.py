@@ -310,8 +310,7 @@ def hami_use_and_nouse(stage):
 
 @row("volcano-sh/volcano@v1.15.1:VU/utils.go:166-196", "volcano.sh/vgpu-podgroup-policy: spread",
      "members of a PodGroup are on different cards", "read, or named as a wish that is not",
-     name="volcano's policy of groups is named",
-     known="not documented")
+     name="volcano's policy of groups is named")
 def volcano_group_policy(_):
     told("vgpu-podgroup-policy")
 

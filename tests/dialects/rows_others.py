@@ -127,8 +127,7 @@ def nvidia_mps_with_two_devices(stage):
 
 @row(f"{NV}:cmd/mps-control-daemon/mps/device.go:46-54", "MPS with 20 replicas on a V100",
      "the daemon takes 16 clients below compute capability 7.5, and no device appears", "a page says 16",
-     name="nvidia mps clients by compute capability are said",
-     known="48 is taken for every card")
+     name="nvidia mps clients by compute capability are said")
 def nvidia_mps_clients(_):
     told("at most 48 pods of a card", "16 below")
 

@@ -437,7 +437,9 @@ const struct dialect dialect_volcano_vgpu = {
                 "Several GPU containers, or a GPU init container, in one pod: the newer "
                 "plugin looks for a pod whose cards in total are what one container asks "
                 "for. Groups of MIG instances of different sizes whose order is not said, as "
-                "under HAMi; groups of other names. " STRAYS
+                "under HAMi; groups of other names. The wish "
+                "`volcano.sh/vgpu-podgroup-policy` (Volcano 1.15) is not read: pods of one "
+                "PodGroup may share a card. " STRAYS
                 " Since v1.10 the plugin prefers the pod that is bound beside it, which is not "
                 "refused then.",
         },

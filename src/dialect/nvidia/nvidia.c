@@ -418,7 +418,11 @@ const struct dialect dialect_nvidia = {
                 "`--nvidia-fail-requests-greater-than-one`. Time-sliced "
                 "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
                 "`--nvidia-memory-guard` the pods that may meet on one card want no more "
-                "than it has altogether (`gpu-memory`). A pod "
+                "than it has altogether (`gpu-memory`). Where cards of several "
+                "models have one name, it compares with the memory that the label says, of one of "
+                "them: on a smaller card pods may want more than it has. MPS has room for 48 "
+                "clients on a card, but for 16 below compute capability 7.5 (V100, too): this is "
+                "not counted, and with more replicas its daemon does not start. A pod "
                 "names its MIG profile, unless the webhook of `--admission` chooses it. Which of "
                 "the nodes that fit "
                 "is kube-scheduler's choice.",
