@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is ready, and who lets go of its callers. */
 #include "http/bearer.h"
+#include "base/longest.h"
 #include "listening_extender.h"
 #include "suite.h"
 
@@ -134,12 +135,14 @@ static Suite *suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_set_timeout(empty, 60);
+    tcase_add_checked_fixture(tc, longest_clear, NULL);
     tcase_add_checked_fixture(tc, world_begin, world_end);
     tcase_add_test(tc, readiness_ends_with_leaving);
     tcase_add_test(tc, who_stands_by_is_not_ready);
     tcase_add_test(tc, who_stands_by_lets_go_of_the_caller);
     tcase_add_test(tc, a_check_can_be_left_out);
     suite_add_tcase(s, tc);
+    tcase_add_checked_fixture(empty, longest_clear, NULL);
     tcase_add_checked_fixture(empty, world_begin_empty, world_end);
     tcase_add_test(empty, readiness_names_feeds_not_read);
     tcase_add_test(empty, reasons_are_for_those_who_may_look);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/routes.h"
+#include "base/longest.h"
 
 #include "base/version.h"
 #include "http/resources.h"
@@ -384,6 +385,7 @@ static Suite *suite(void)
     TCase *tc = tcase_create("routes");
 
     tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, longest_clear, NULL);
     tcase_add_checked_fixture(tc, world_begin, world_end);
     tcase_add_loop_test(tc, answers, 0, (int)G_N_ELEMENTS(answer_cases));
     tcase_add_loop_test(tc, doors, 0, (int)G_N_ELEMENTS(door_cases));
