@@ -127,7 +127,12 @@ class GpushareKubelet(Kubelet):
     def __init__(self, fleet, node, sizes, seed, behaviour, minors=None):
         super().__init__(fleet, node, sizes, seed)
         self.behaviour = BEHAVIOURS[behaviour]
-        self.minors = list(minors or self.cards)
+        self._minors = minors
+
+    @property
+    def minors(self):
+        """Of the cards that there are now; without any told, as NVML counts them."""
+        return list(self._minors or self.cards)
 
     def allocate(self, amount):
         try:
