@@ -207,7 +207,10 @@ static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan 
         ok = claim_notes_add(reclaimer->args.cluster, node, claims, error);
     for (guint i = 0; ok && i < plan->places->len; i++) {
         reclaimer_set_time(reclaimer->written, uids[i], reclaimer->now_ms + SEEN_MS);
-        g_hash_table_replace(reclaimer->claimed, g_strdup(uids[i]), g_strdup(pods[i].ns));
+        g_hash_table_replace(
+            reclaimer->claimed,
+            reclaimer_claim_key(g_array_index(plan->places, struct reclaim_place, i).node, uids[i]),
+            g_strdup(pods[i].ns));
     }
     for (guint i = 0; !ok && i < plan->places->len; i++)
         claim_notes_remove(reclaimer->args.cluster,

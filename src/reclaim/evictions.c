@@ -53,13 +53,14 @@ static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_
 /* Whether it has served says how soon its namespace gets another one. */
 static void learn(struct reclaimer *reclaimer, const struct claim_row *row, enum claim_state state)
 {
+    g_autofree char *key = reclaimer_claim_key(row->node, row->claim->uid);
     const char *ns = reclaimer_claimed_by(reclaimer, row);
 
     if ((state == CLAIM_LAPSED || state == CLAIM_GONE) && has_ended_any(reclaimer, row))
         pause_namespace(reclaimer, row);
     else if (state == CLAIM_BOUND && ns)
         g_hash_table_remove(reclaimer->pauses, ns);
-    g_hash_table_remove(reclaimer->claimed, row->claim->uid);
+    g_hash_table_remove(reclaimer->claimed, key);
 }
 
 static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)

@@ -42,9 +42,16 @@ struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid)
     return memory;
 }
 
+char *reclaimer_claim_key(const char *node, const char *uid)
+{
+    return g_strconcat(node, " ", uid, NULL);
+}
+
 const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row)
 {
-    return row->ns ? row->ns : g_hash_table_lookup(reclaimer->claimed, row->claim->uid);
+    g_autofree char *key = reclaimer_claim_key(row->node, row->claim->uid);
+
+    return g_hash_table_lookup(reclaimer->claimed, key);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */

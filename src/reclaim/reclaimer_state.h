@@ -30,7 +30,7 @@ struct reclaimer {
     GHashTable *memories;   /* uid -> struct memory * */
     GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
     GHashTable *written;    /* uid -> int64_t *: until when its claim is to be seen */
-    GHashTable *claimed;    /* uid -> the namespace of a claimant, until its claim ends */
+    GHashTable *claimed;    /* node and uid -> the namespace of a claimant, until its claim ends */
     GHashTable *pauses;     /* namespace -> struct pause * */
     uint64_t term;          /* of this look */
     uint64_t taken_over;    /* the last one that began with what others had done */
@@ -40,7 +40,9 @@ struct reclaimer {
 void reclaimer_read_clock(struct reclaimer *reclaimer);
 
 struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
-/* The namespace for which there is a claim, or NULL: it is gone, and another replica has written it. */
+/* The namespace for which this replica has written the claim; NULL: another one has, or kubelet, whose word closes
+ * nothing to others. The key of `claimed`: free with g_free. */
+char *reclaimer_claim_key(const char *node, const char *uid);
 const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row);
 /* Of `stays` and `written`. */
 void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);

@@ -650,6 +650,21 @@ START_TEST(a_namespace_whose_pods_do_not_come_waits_longer_each_time)
 }
 END_TEST
 
+/* A kubelet may write a claim that has lapsed, and for which pods seem to have ended, onto its Node. */
+START_TEST(a_claim_that_was_not_written_here_pauses_no_namespace)
+{
+    claims = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
+                             ",\"ends\":[\"gone-1\",\"gone-2\"]}]",
+                             moment.now_ns / 1000000000 - 2 * CLAIM_MS / 1000);
+    pass(1);
+    ck_assert_uint_eq(n_claims(), 0);
+    let_one_want();
+    first_wanting = 0;
+    n_wanting = 2; /* another pod of that namespace */
+    ck_assert_int_lt(await_eviction(), 30);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reclaim_evictions");
@@ -673,6 +688,7 @@ int main(void)
     tcase_add_test(tests, who_serves_no_more_claims_nothing);
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
     tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
+    tcase_add_test(tests, a_claim_that_was_not_written_here_pauses_no_namespace);
     tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
