@@ -83,8 +83,10 @@ ASKED = {
     "certs": [["--hosts", HOSTILE], ["--folder", f"/dev/null/{HOSTILE}"], [HOSTILE]],
     "dialects": [[HOSTILE]], "guard": [[HOSTILE]], "completion": [[HOSTILE]], "man": [[HOSTILE]],
     "version": [[HOSTILE]], "help": [[HOSTILE]],
-    "serve": [["--snapshot", "{broken}"], ["--print-config", "--policy", HOSTILE], ["--config", "{hostile}"], ["--listen", HOSTILE],
-              ["--print-config", "--tls-client-names", HOSTILE], ["--snapshot", f"/{HOSTILE}"]],
+    # A server that would start finds its port taken, and so ends.
+    "serve": [["--snapshot", "{broken}", "--listen", "{taken}"], ["--print-config", "--policy", HOSTILE],
+              ["--config", "{hostile}"], ["--listen", HOSTILE], ["--print-config", "--tls-client-names", HOSTILE],
+              ["--snapshot", f"/{HOSTILE}", "--listen", "{taken}"]],
 }
 
 
@@ -101,6 +103,7 @@ class Words(unittest.TestCase):
             json.dumps(pod(f"x{HOSTILE}", 2, metadata={"annotations": words(KEYS)})))
         pathlib.Path(cls.places["broken"]).write_text(listing(quota(HOSTILE)))
         cls.server = Server("--record", cls.places["record"], snapshot=cls.places["cluster"])
+        cls.places["taken"] = cls.server.scheduler.removeprefix("http://")
         for one in objects:
             if one["kind"] == "Pod" and one["status"]["phase"] == "Pending":
                 cls.server.filter(one, ["n1", "n2", f"n{HOSTILE}"])
