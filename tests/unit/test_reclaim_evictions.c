@@ -39,6 +39,7 @@ static char *claims;   /* of the Node */
 static GString *asked; /* of evictions: "a0? a0" */
 static unsigned n_tried, n_evicted;
 static void (*at_read)(void);  /* happens while a pod is read; NULL: nothing */
+static const char *wanting;    /* annotations of those of namespace b that wait; NULL: none */
 static bool come[2 * WANTING]; /* pods of namespace b that have a card */
 static int n_wanting, first_wanting;
 
@@ -68,7 +69,7 @@ static char *text_of(const char *ns, int i, int card, const struct lender *lende
     g_autofree char *held =
         card >= 0
             ? g_strdup_printf(HELD, card, lender && lender->annotations ? lender->annotations : "")
-            : g_strdup("");
+            : g_strdup(!lender && wanting ? wanting : "");
     g_autofree char *owners =
         lender && lender->kind
             ? g_strdup_printf(",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\","
@@ -199,6 +200,7 @@ static void setup(void)
     n_wanting = WANTING;
     first_wanting = 0;
     at_read = NULL;
+    wanting = NULL;
     memset(come, 0, sizeof come);
     for (int i = 0; i < LENDERS; i++)
         lenders[i] = (struct lender){.kind = "ReplicaSet"};
@@ -206,6 +208,7 @@ static void setup(void)
                                               .patience_ms = 60000,
                                               .elastic_quotas = true,
                                               .reclaim = true,
+                                              .gangs = true,
                                               .silent = true});
     store_set_moment(known, &moment);
     for (int feed = 0; feed < FEED_N; feed++)
@@ -590,6 +593,25 @@ START_TEST(a_claim_ends_when_its_pod_has_come)
 }
 END_TEST
 
+/* What one of a group does not get, none of it gets: that it would take would not help. */
+START_TEST(claims_of_a_group_end_together)
+{
+    wanting = "\"gang.scheduling.koordinator.sh/name\":\"g\","
+              "\"gang.scheduling.koordinator.sh/min-available\":\"3\"";
+    tell();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    for (int i = 0; i < 30 && n_claims() == 0; i++)
+        pass(1);
+    ck_assert_uint_eq(n_claims(), WANTING);
+    lenders[LENDERS - 1].annotations = ",\"karpenter.sh/do-not-disrupt\":\"true\"";
+    for (int i = 0; i < 10 && n_claims() == WANTING; i++)
+        pass(1);
+    ck_assert_uint_eq(n_claims(), 0);
+    ck_assert_uint_eq(n_evicted, 0);
+}
+END_TEST
+
 /* So many seconds until somebody ends. */
 static int await_eviction(void)
 {
@@ -688,6 +710,7 @@ int main(void)
     tcase_add_test(tests, who_serves_no_more_claims_nothing);
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
     tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
+    tcase_add_test(tests, claims_of_a_group_end_together);
     tcase_add_test(tests, a_claim_that_was_not_written_here_pauses_no_namespace);
     tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
     suite_add_tcase(suite, tests);

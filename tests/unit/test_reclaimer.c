@@ -30,8 +30,10 @@ static int64_t hold_ms; /* for which older pods are waited for */
 static char *claims;    /* of the Node */
 static unsigned version;
 static bool ending[PODS], gone[PODS];
-static unsigned n_tried, n_evicted;
+static unsigned n_tried, n_dry, n_evicted;
 static enum eviction answer; /* to evictions that are meant */
+static bool late;            /* the watches have yet to show what is written on the Node */
+static bool lost;            /* so are the answers to what is written there */
 
 static const char *const names[PODS] = {"a0", "a1", "b0"};
 
@@ -73,7 +75,7 @@ static void tell(struct replica *replica)
     store_apply_node(
         replica->store,
         &(struct node_view){.name = "n",
-                            .annotations = {&note, claims != NULL},
+                            .annotations = {&note, claims != NULL && !late},
                             .capacity = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"}),
                             .allocatable = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"})});
     for (int i = 0; i < PODS; i++) {
@@ -103,7 +105,11 @@ static enum outcome annotate_node(struct cluster *cluster, const struct node_ann
     g_free(claims);
     claims = g_strdup(annotation->value);
     version++;
-    return OUTCOME_OK;
+    if (!lost)
+        return OUTCOME_OK;
+    lost = false;
+    g_set_error(error, g_quark_from_static_string("test"), 0, "no answer");
+    return OUTCOME_UNKNOWN;
 }
 
 static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -125,6 +131,7 @@ static struct cluster cluster = {&ops};
 
 static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
 {
+    n_dry += try;
     if (try)
         return EVICTION_DONE;
     n_tried++;
@@ -194,8 +201,9 @@ static void setup(void)
     moment = (struct moment){.now_ns = INT64_C(1764100000000000000), .now_ms = 1000000};
     memset(ending, 0, sizeof ending);
     memset(gone, 0, sizeof gone);
-    n_tried = n_evicted = 0;
+    n_tried = n_dry = n_evicted = 0;
     answer = EVICTION_DONE;
+    late = lost = false;
     at_once = per_minute = 10;
     begin(&first);
     begin(&second);
@@ -300,6 +308,62 @@ START_TEST(who_has_not_listed_yet_evicts_nobody)
     finish_lists(&second);
     pass(&second, 1);
     ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
+/* --- what is written on the Node -------------------------------------------------------------- */
+
+/* Until the watch shows a claim, nothing else is worked out: whom it names would be named twice. */
+START_TEST(a_claim_is_waited_for_until_it_is_seen)
+{
+    late = true;
+    for (int i = 0; i < 10 && n_claims() == 0; i++)
+        pass(&first, 1);
+    ck_assert_uint_eq(n_claims(), 1);
+    const unsigned before = n_dry;
+    pass(&first, 25);
+    ck_assert_uint_eq(n_dry, before);
+    ck_assert_uint_eq(n_tried, 0);
+    late = false;
+    pass(&first, 1);
+    ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
+/* It may have been written: then it is taken back, and nobody ends for it. */
+START_TEST(a_claim_whose_answer_is_lost_is_taken_back)
+{
+    lost = true;
+    for (int i = 0; i < 10 && lost; i++)
+        pass(&first, 1);
+    ck_assert(!lost);
+    ck_assert_uint_eq(n_claims(), 0);
+    pass(&first, 5);
+    ck_assert_uint_eq(n_tried, 0);
+    pass(&first, 60); /* it is tried again */
+    ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
+/* It has found a card elsewhere: its Binding is written, and the watch has yet to show it. */
+START_TEST(nobody_ends_for_a_pod_whose_binding_is_written)
+{
+    static const enum allocation_state states[] = {ALLOCATION_BOUND, ALLOCATION_CONFIRMED};
+
+    claim_only();
+    pass(&first, 1);
+    answer = EVICTION_DONE;
+    moment.now_ms += 10 * SECOND_MS; /* after the pause */
+    store_lock(first.store);
+    struct allocation *held = allocation_new("b0", "b", "b0", 1);
+    held->dialect = ledger_node(store_ledger(first.store), "n")->dialect;
+    held->shares[0] = (struct share){.card = 1};
+    held->state = states[_i];
+    ledger_put(store_ledger(first.store), "n", held);
+    store_unlock(first.store);
+    reclaimer_look(first.reclaimer);
+    ck_assert_uint_eq(n_evicted, 0);
+    ck_assert_uint_eq(n_claims(), 0);
 }
 END_TEST
 
@@ -508,7 +572,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("reclaimer");
-    TCase *takeover = tcase_create("takeover"), *budgets = tcase_create("budgets");
+    TCase *takeover = tcase_create("takeover"), *budgets = tcase_create("budgets"),
+          *notes = tcase_create("notes");
 
     tcase_add_checked_fixture(takeover, setup, teardown);
     tcase_add_test(takeover, who_takes_over_goes_on_with_the_claim);
@@ -517,6 +582,11 @@ int main(void)
     tcase_add_test(takeover, who_has_not_listed_yet_evicts_nobody);
     tcase_add_test(takeover, nobody_gives_back_to_who_only_waits_for_an_older_pod);
     suite_add_tcase(suite, takeover);
+    tcase_add_checked_fixture(notes, setup, teardown);
+    tcase_add_test(notes, a_claim_is_waited_for_until_it_is_seen);
+    tcase_add_test(notes, a_claim_whose_answer_is_lost_is_taken_back);
+    tcase_add_loop_test(notes, nobody_ends_for_a_pod_whose_binding_is_written, 0, 2);
+    suite_add_tcase(suite, notes);
     tcase_add_checked_fixture(budgets, setup, teardown);
     tcase_add_test(budgets, a_budget_is_waited_for);
     tcase_add_loop_test(budgets, what_the_server_says_of_an_eviction, 0, 6);
