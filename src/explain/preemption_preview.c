@@ -23,6 +23,7 @@ struct search {
     uint32_t n_allowed;
     char *fits_in_sum; /* the first node where the sum suffices already */
     bool lesser;       /* there is a pod of lower priority somewhere */
+    bool cut;          /* of some node nothing is known: a search was cut short */
     bool over_quota;   /* on a node its quotas keep it out, whoever ends of those */
     struct victims_cost best;
     struct preview *found;
@@ -254,7 +255,9 @@ static void try_node(struct search *search, const struct node *node, struct wish
     };
     struct victims all = {victims, drop_staying(victims, n), 0};
     search->question.work.cut = false;
-    if (victims_choose(what_if, roster, &query, &all, &cost) && !search->question.work.cut &&
+    const bool found = victims_choose(what_if, roster, &query, &all, &cost);
+    search->cut |= search->question.work.cut;
+    if (found && !search->question.work.cut && /* no pod ends where not all was looked at */
         cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
         keep(search, node, &all, &cost);
@@ -293,6 +296,8 @@ static char *say_why_not(const struct search *search)
         return g_strdup_printf("its quotas leave no room for it, and its own pods of a priority "
                                "below %" G_GINT64_FORMAT " on one node give back too little",
                                priority);
+    if (search->cut)
+        return g_strdup("a search for room was cut short, and no pod ends on that");
     return g_strdup_printf("no node would take it even if all pods of a priority below %"
                            G_GINT64_FORMAT " ended",
                            priority);

@@ -103,6 +103,7 @@ const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
 
     feasibility_init(&question, copy,
                      &(struct feasibility_about){pod->view, pod->request, pod->moment});
+    question.work.left = WORK_APART;
     const struct policy *policy = terms_rating(terms, question.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
@@ -116,6 +117,8 @@ const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
         best = ledger_node(question.ledger, ranks[ranking_winner(policy, ranks, n)].name);
         feasibility_ask(&question, best, ret_placement);
     }
+    if (pod->cut)
+        *pod->cut |= question.work.cut;
     feasibility_clear(&question);
     return best;
 }

@@ -18,6 +18,8 @@ struct trial_pod {
     const struct request *request;
     const struct moment *moment;
     GHashTable *only; /* names of the nodes that are offered; NULL: all */
+    bool *
+        cut; /* set where a search was cut short, so that a node may take the pod all the same; or NULL */
 };
 
 /* Where the pod goes: the best by the policy of those nodes that kube-scheduler offers and that take

@@ -115,18 +115,18 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
 }
 
 /* The pod would find room if nobody were there. */
-static bool fits_when_empty(const struct work *work, const struct request *request,
+static bool fits_when_empty(struct work *work, const struct request *request,
                             const struct node *node)
 {
     g_autoptr(what_if) what_if = what_if_new(node);
 
     for (guint i = 0; i < what_if->allocations->len; i++)
         what_if_without(what_if, what_if->allocations->pdata[i]);
-    return placement_fits(what_if->node, request, work_policy(work, node), NULL);
+    return work_fits(work, what_if->node, request);
 }
 
 /* It may lend room to the pod to admit, or to some pod of the group. */
-static bool might_take(const struct work *work, const struct node *node)
+static bool might_take(struct work *work, const struct node *node)
 {
     bool might = !work->request && !work->members;
 
@@ -169,7 +169,7 @@ static bool holds_named(const struct relocation_query *query, const struct node 
 
 /* Nodes to look at: of a pod to admit those that it may be on, after those of pods that are to end; else the one to
  * be emptied first. */
-static GArray *list_candidates(const struct work *work)
+static GArray *list_candidates(struct work *work)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct candidate));
     const GPtrArray *nodes = ledger_nodes(store_lock(work->copy));
@@ -407,7 +407,7 @@ static void find(struct work *work)
     store_lock(work->copy);
     g_autoptr(GArray) pods = list_pods(work);
     store_unlock(work->copy);
-    for (int round = 0; round < ROUNDS_MAX; round++) {
+    for (int round = 0; round < ROUNDS_MAX && !work->cut; round++) {
         g_autoptr(GPtrArray) steps = NULL;
         outcome = search(work, pods, &steps);
         work->found->fewest = work->found->fewest && round == 0;
@@ -418,8 +418,8 @@ static void find(struct work *work)
         keep_steps(work, steps);
         return;
     }
-    work->found->fewest = work->found->fewest && outcome == PLAN_NONE;
-    if (work->query->ends && work->reason != REASON_NONE)
+    work->found->fewest = work->found->fewest && outcome == PLAN_NONE && !work->cut;
+    if (!work->cut && work->query->ends && work->reason != REASON_NONE)
         find_ends(work, pods);
 }
 
@@ -455,7 +455,7 @@ static char *why_not(const struct work *work)
     const struct relocation *found = work->found;
     const char *unknown = find_unknown(work);
 
-    if ((work->request || work->members) && found->n_nodes == 0)
+    if ((work->request || work->members) && found->n_nodes == 0 && !work->cut)
         return g_strdup("no node would take it, even if nobody were there");
     if (unknown)
         return g_strdup_printf("%s holds no GPU on a node that was looked at", unknown);
@@ -560,6 +560,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         .arena = json_arena_new(),
         .movers = movers_new(query->cluster, query->force),
         .barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        .meter = {.left = WORK_APART},
     };
 
     if (!read_goal(&work, error))

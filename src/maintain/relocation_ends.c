@@ -113,7 +113,7 @@ static GPtrArray *find_of(struct choice *choice)
         g_autoptr(GPtrArray) steps = steps_of(choice);
         if (is_allowed(choice->work, steps) && work_try(choice->work, steps))
             return g_steal_pointer(&steps);
-    } while (go_on(choice));
+    } while (!choice->work->cut && go_on(choice));
     return NULL;
 }
 
@@ -125,10 +125,10 @@ GPtrArray *work_find_ends(struct work *work, GArray *pods, bool *ret_fewest)
     GPtrArray *steps = NULL;
 
     g_array_sort(pods, compare_pods);
-    while (!steps && choice.n < most && choice.tries <= TRIES_MAX) {
+    while (!steps && !work->cut && choice.n < most && choice.tries <= TRIES_MAX) {
         choice.n++;
         steps = find_of(&choice);
     }
-    *ret_fewest = choice.tries <= TRIES_MAX;
+    *ret_fewest = choice.tries <= TRIES_MAX && !work->cut;
     return steps;
 }

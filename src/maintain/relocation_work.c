@@ -3,6 +3,7 @@
 
 #include "core/fail.h"
 #include "core/ledger.h"
+#include "policy/effort/placement_search.h"
 #include "policy/what_if.h"
 #include "queue/pod_rules.h"
 #include "store/amounts.h"
@@ -39,9 +40,14 @@ bool work_is_barred(const struct work *work, const char *uid, const char *node)
     return g_hash_table_contains(work->barred, key);
 }
 
-const struct policy *work_policy(const struct work *work, const struct node *node)
+bool work_fits(struct work *work, const struct node *node, const struct request *request)
 {
-    return node->policy ? node->policy : store_options(work->copy)->policy;
+    const struct policy *policy = node->policy ? node->policy : store_options(work->copy)->policy;
+    const struct placement_query query = {policy, NULL, CARD_UNKNOWN, &work->meter};
+    const bool fits = placement_suffices(node, request, &query);
+
+    work->cut |= work->meter.cut;
+    return fits;
 }
 
 bool work_may_be_on(const struct pod_view *pod, const struct request *request,
@@ -259,7 +265,7 @@ static struct allocation *left_by(const struct allocation *frees)
 }
 
 /* `leaves`: what the pod has is kept until its successor has a place. */
-static bool place(struct store *trial, const struct plan_step *step, bool leaves)
+static bool place(struct work *work, struct store *trial, const struct plan_step *step, bool leaves)
 {
     const struct mover *mover = step->pod->tag;
     struct placement placement;
@@ -277,9 +283,11 @@ static bool place(struct store *trial, const struct plan_step *step, bool leaves
     if (leaves)
         ledger_put(ledger, step->from, left_by(step->frees));
     feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});
+    question.work.left = WORK_APART;
     const bool takes = feasibility_takes(&question, node, &placement);
     if (takes && step->takes->n_shares == 1 && !step->takes->shares[0].device)
         card_place_on(question.seen, step->takes->shares[0].card, &placement);
+    work->cut |= question.work.cut;
     feasibility_clear(&question);
     const bool placed = takes && trial_put(trial, &pod, step->takes->uid, node, &placement);
     ledger_drop(ledger, LEFT);
@@ -292,7 +300,7 @@ static bool try_steps(struct work *work, struct store *trial, const GPtrArray *s
 {
     for (guint i = 0; i < steps->len; i++) {
         const struct plan_step *step = steps->pdata[i];
-        if (place(trial, step, work->demand || work->members))
+        if (place(work, trial, step, work->demand || work->members))
             continue;
         bar(work, step->pod->uid, step->to);
         return false;
@@ -318,7 +326,7 @@ static void bar_all(struct work *work, struct feasibility *question, const GPtrA
     for (guint i = 0; steps->len == 0 && i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         if (work_may_be_on(&work->admit, work->request, node) &&
-            placement_fits(node, work->request, work_policy(work, node), NULL))
+            work_fits(work, node, work->request))
             bar_admit(work, question, node);
     }
 }
@@ -347,7 +355,7 @@ static bool try_admit(struct work *work, struct store *trial, const GPtrArray *s
     struct moment moment;
 
     store_decide(trial, &moment);
-    const struct trial_pod pod = {&work->admit, work->request, &moment};
+    const struct trial_pod pod = {&work->admit, work->request, &moment, .cut = &work->cut};
     const struct node *node = trial_choose(trial, &pod, &placement);
     if (node) {
         work->found->node = g_strdup(node->name);
@@ -378,7 +386,8 @@ static bool try_group(struct work *work, struct store *trial, const GPtrArray *s
 
     for (guint i = 0; i < members->len; i++)
         g_ptr_array_add(uids, (gpointer)((const struct mover *)members->pdata[i])->uid);
-    gang_places_take(&query, (const char *const *)uids->pdata, uids->len, taken);
+    work->cut |= gang_places_take(&query, (const char *const *)uids->pdata, uids->len, taken) >
+                 GANG_WORK_MAX;
     for (guint i = 0; i < members->len; i++)
         n += taken[i];
     for (guint i = 0; n == members->len && i < n; i++)

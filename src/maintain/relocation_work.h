@@ -18,13 +18,16 @@ struct work {
     GHashTable *barred;    /* a set of texts: UID and node */
     struct demand *demand; /* where what is fragmented is the goal; else NULL */
     enum reason reason;    /* why the pod to admit was refused at last */
+    struct work_meter meter; /* of searches before and after the plan's own */
+    bool cut;                /* one of them, or of a trial's, was cut short: no plan is found */
 };
 
 void work_clear(struct work *work);
 typedef struct work work_cleared;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(work_cleared, work_clear)
 
-const struct policy *work_policy(const struct work *work, const struct node *node);
+/* Whether the node has the cards that the request asks for. False, and `cut`: that is not known. */
+bool work_fits(struct work *work, const struct node *node, const struct request *request);
 
 /* The pod is not to go to the node, NULL: the one to admit. */
 bool work_is_barred(const struct work *work, const char *uid, const char *node);

@@ -208,9 +208,8 @@ bool search_land(struct search *search, size_t pod, const char *to, struct place
     struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
 
     if (strcmp(old->node->name, to) != 0) { /* its end makes no room there */
-        const struct node *other = ledger_node(search->ledger, to);
-        return placement_find(other, plan_pod->request, search_policy(search, other), NULL,
-                              CARD_UNKNOWN, ret_placement) == REASON_NONE;
+        return search_place(search, ledger_node(search->ledger, to), plan_pod->request,
+                            CARD_UNKNOWN, ret_placement);
     }
     g_autofree char *from = g_strdup(old->node->name);
     struct allocation *kept = allocation_dup(old);

@@ -21,6 +21,8 @@ static const struct {
     [RECLAIM_ROOM] = {"room", "there is room, or will be when those have ended that end already"},
     [RECLAIM_NOBODY] = {"nobody", "nobody who may be ended has borrowed anything where it may go"},
     [RECLAIM_TOO_LITTLE] = {"too_little", "what may be taken back where it may go makes no room"},
+    [RECLAIM_WORK_LIMIT] = {"work_limit",
+                            "a search for room was cut short, and no pod ends on that"},
 };
 
 const char *reclaim_code(enum reclaim_answer answer)
@@ -47,6 +49,7 @@ struct looking {
     bool sure, unsure; /* of some node, what the pod would hold there is within the min, or not */
     bool weighed;      /* there is a node where the pod may be */
     bool lent;         /* somebody may give something back */
+    bool cut;          /* of some node nothing is known: a search was cut short */
     struct reclaim_cost best;
     char *node;
     GPtrArray *uids;
@@ -208,8 +211,9 @@ static void try_node(struct looking *looking, const struct node *node)
         .one_card = dialect_asks_one_card(what_if->node, looking->pod->request),
     };
     looking->question->work.cut = false;
-    if (n == 0 || !reclaim_choose(what_if, &query, givers, n, &cost) ||
-        looking->question->work.cut || /* nobody ends where not all was looked at */
+    const bool found = n > 0 && reclaim_choose(what_if, &query, givers, n, &cost);
+    looking->cut |= looking->question->work.cut;
+    if (!found || looking->question->work.cut || /* no pod ends where not all was looked at */
         (looking->node && reclaim_cost_compare(&cost, &looking->best) >= 0))
         return;
     g_free(looking->node);
@@ -268,6 +272,7 @@ static bool carry_out(struct looking *looking, const struct moment *moment,
     const struct node *node = ledger_node(ledger, looking->node);
     feasibility_init(&question, ground->copy,
                      &(struct feasibility_about){pod->view, pod->request, moment, WITHOUT_ORDER});
+    question.work.left = WORK_APART;
     const bool takes = feasibility_takes(&question, node, &placement);
     feasibility_clear(&question);
     if (takes && reclaim_ground_put(ground, &(struct trial_pod){pod->view, pod->request, moment},
@@ -283,6 +288,8 @@ static bool carry_out(struct looking *looking, const struct moment *moment,
 
 static enum reclaim_answer answer_of(const struct looking *looking)
 {
+    if (looking->cut)
+        return RECLAIM_WORK_LIMIT;
     if (looking->sure)
         return looking->lent ? RECLAIM_TOO_LITTLE : RECLAIM_NOBODY;
     if (!looking->weighed)
@@ -351,7 +358,8 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
 static enum reclaim_answer place(struct reclaim_ground *ground, const struct reclaim_pod *pod,
                                  const struct moment *moment, struct reclaim_plan *plan)
 {
-    const struct trial_pod trial = {pod->view, pod->request, moment};
+    bool cut = false;
+    const struct trial_pod trial = {pod->view, pod->request, moment, .cut = &cut};
     struct placement placement;
     const struct node *node = trial_choose(ground->copy, &trial, &placement);
 
@@ -359,6 +367,8 @@ static enum reclaim_answer place(struct reclaim_ground *ground, const struct rec
         keep_place(plan, node, &placement);
         return RECLAIM_ROOM;
     }
+    if (cut) /* there may be room, and then no pod need end */
+        return RECLAIM_WORK_LIMIT;
     return take_back(ground, pod, moment, plan);
 }
 

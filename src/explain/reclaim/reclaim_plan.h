@@ -17,6 +17,7 @@ enum reclaim_answer {
     RECLAIM_ROOM, /* nobody need give back: there is room, or will be when those have ended that end */
     RECLAIM_NOBODY,     /* nobody who may end has borrowed anything where the pod may go */
     RECLAIM_TOO_LITTLE, /* even if all of them ended there would be no room */
+    RECLAIM_WORK_LIMIT, /* a search was cut short: whether pods have to end is not known */
     RECLAIM_N
 };
 /* For metrics and JSON, "above_min"; and for people. */
