@@ -152,13 +152,6 @@ static void complain_of(const struct keeping *keeping, const char *what, const G
     keeping->options.tell(keeping->options.data, text);
 }
 
-static void set_until(struct plan_mark *mark)
-{
-    mark->until_ns = now_ns() + KEEPING_LIFE_MS * INT64_C(1000000);
-    for (guint i = 0; i < mark->rooms->len; i++)
-        ((struct kept_room *)mark->rooms->pdata[i])->until_ns = mark->until_ns;
-}
-
 /* Under the lock. All of them, with a new time: one that cannot be written keeps no other from it. False, with the
  * first error. */
 static bool write_all(struct keeping *keeping, bool again, GError **error)
@@ -170,7 +163,7 @@ static bool write_all(struct keeping *keeping, bool again, GError **error)
 
     g_hash_table_iter_init(&iter, keeping->marks);
     while (g_hash_table_iter_next(&iter, &node, &mark)) {
-        set_until(mark);
+        ((struct plan_mark *)mark)->until_ns = now_ns() + KEEPING_LIFE_MS * INT64_C(1000000);
         write_mark(keeping, node, mark, again, first ? NULL : &first);
     }
     if (first) {
