@@ -27,12 +27,21 @@ struct string_pairs {
 /* The value of a key, or NULL. */
 const char *string_pairs_get(const struct string_pairs *pairs, const char *key);
 
+/* Whether a container's environment switches off what holds it to its part of a card; some node sides look at the
+ * variable's value, others do not. */
+enum hook_word {
+    HOOK_UNSAID,
+    HOOK_NAMED, /* the variable is there, and not true */
+    HOOK_OFF,   /* it is true */
+};
+
 struct container_view {
     const char *name;
     bool init;                  /* from spec.initContainers */
     bool sidecar;               /* an init container with restartPolicy Always */
     struct string_pairs limits; /* resource name -> quantity */
     struct string_pairs requests;
+    enum hook_word hook;
     bool reported;              /* kubelet says what it has: these two, of the container's status */
     struct string_pairs actual; /* resources.requests */
     struct string_pairs allocated; /* allocatedResources */

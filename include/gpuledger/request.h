@@ -42,6 +42,10 @@ struct card_ask {
     int32_t count;        /* different cards, at least 1 */
     int32_t core;         /* thousandths of each card */
     bool exclusive;       /* tolerates no other holder on its cards */
+    bool unlimited;       /* nothing holds the container to `part`: of a card that is not cut it may
+                           * take all memory, which `memory` says */
+    struct amount
+        part; /* where that is so, what it asks for; an instance of a cut card has so much */
     bool init;            /* of a plain init container, which ends before the others begin */
     bool sidecar;         /* of an init container that goes on beside those that come after it */
     const char *device;   /* the pool's resource; lives in the request's terms or for ever */

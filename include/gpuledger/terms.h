@@ -64,6 +64,7 @@ struct terms {
     enum isolation isolation_min;
     char *tenant;         /* whose pods alone may share a card with it, unless the holders of one */
     enum isolation tenant_isolation; /* card are kept apart at least so; NULL: anybody's may */
+    bool unlimited;                  /* of some container (struct card_ask) */
     bool unchecked;       /* the node side is to tell its own choice rather than compare it */
     struct weights weights; /* of what fills a card, all 0: the policy's own measure */
     const struct policy *policy; /* the pod's own choice, or NULL */

@@ -49,6 +49,11 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                          POD_EVENT_CARD_GONE},
     [AUDIT_OVERBOOKED] = {"card_overbooked", "it goes beyond what its card has",
                           "find out who placed it, then " DELETE_POD, true, POD_EVENT_OVERBOOKED},
+    [AUDIT_UNLIMITED] =
+        {"unlimited",
+         "a container of it switches its limits off, so that nothing holds it to its part of a "
+         "card that others hold, too",
+         "leave its limits on, or give it a card of its own: " DELETE_POD, true, -1},
     [AUDIT_COMPANY] =
         {"class_neighbour", "it is on a card with a pod that its class shares none with",
          "see who bound it, or whether the classes have changed since; then delete one of "

@@ -176,7 +176,7 @@ static void look_at_fullness(const struct look *look, const struct card *card)
             if (!is_on(node, &pod->shares[j], card))
                 continue;
             here = true;
-            memory += amount_bytes(pod->shares[j].memory, node->memory_unit);
+            memory += card_bytes(node, card, pod->shares[j].memory);
             core += card_core(card, pod->shares[j].core);
         }
         if (here && (memory > card->memory || core > card->core))
@@ -222,6 +222,26 @@ static void look_at_company(const struct look *look, const struct allocation *po
              g_strdup_printf("class %s, beside %s/%s of %s", pod->work_class->name, other->ns,
                              other->name,
                              other->work_class ? other->work_class->name : "no class"));
+        return;
+    }
+}
+
+/* --- pods without limits -------------------------------------------------------------------- */
+
+/* The first card that it shares is named. */
+static void look_at_limits(const struct look *look, const struct allocation *pod)
+{
+    for (uint32_t i = 0; pod->terms && pod->terms->unlimited && i < pod->n_shares; i++) {
+        const struct card *card = node_share_card(look->node, &pod->shares[i]);
+        int32_t own = 0;
+        for (uint32_t j = 0; card && j < pod->n_shares; j++)
+            own += is_on(look->node, &pod->shares[j], card);
+        if (!card || card->mig || card->holders <= own)
+            continue;
+        find(look, AUDIT_UNLIMITED, pod,
+             g_strdup_printf("counted with all memory of card %d, which has %d other holder%s",
+                             card->index, card->holders - own,
+                             card->holders - own == 1 ? "" : "s"));
         return;
     }
 }
@@ -385,6 +405,7 @@ static void look_at_node(const struct look *from, struct store *store, const cha
             look_at_card(&look, pod);
         look_at_assignment(&look, pod);
         look_at_company(&look, pod);
+        look_at_limits(&look, pod);
         look_at_quota(&look, pod);
     }
     for (int32_t i = 0; node && i < node->n_cards; i++)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CELLS_MAX 64
+#define CELLS_MAX 96
 
 static const char *const verb_names[VERB_N] = {
     [VERB_FILTER] = "filter",

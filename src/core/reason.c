@@ -17,6 +17,10 @@ static const struct reason_info table[REASON_N] = {
                               "The node shares its GPUs in another way than the pod asks for",
                               false},
     [REASON_INSUFFICIENT_MEMORY] = {"insufficient_memory", INSUFFICIENT, true},
+    [REASON_UNLIMITED] = {"unlimited",
+                          "A container of the pod switches its limits off, so it needs GPUs that "
+                          "have no other holder",
+                          true},
     [REASON_CARD_TOO_SMALL] = {"card_too_small",
                                INSUFFICIENT ": the request is larger than any card of the node",
                                false},

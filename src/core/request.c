@@ -41,7 +41,8 @@ static bool ask_equal(const struct card_ask *a, const struct card_ask *b)
     return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
            a->container == b->container && a->count == b->count && a->core == b->core &&
            a->exclusive == b->exclusive && a->init == b->init && a->sidecar == b->sidecar &&
-           g_strcmp0(a->device, b->device) == 0;
+           a->unlimited == b->unlimited && a->part.value == b->part.value &&
+           a->part.kind == b->part.kind && g_strcmp0(a->device, b->device) == 0;
 }
 
 bool request_equal(const struct request *a, const struct request *b)

@@ -59,7 +59,8 @@ static bool reads_a_part(const struct pod_view *view, const struct dialect *one,
 static void add_tenant(const struct pod_view *view, const struct dialect_options *options,
                        struct request *request)
 {
-    request->isolation = request->dialect->isolation;
+    request->isolation =
+        request->terms && request->terms->unlimited ? ISOLATION_NONE : request->dialect->isolation;
     if (options->tenant_isolation == ISOLATION_NONE)
         return;
     if (!request->terms)

@@ -2,6 +2,7 @@
 #include "kueue/pod_sets.h"
 
 #include "core/fail.h"
+#include "dialect/hami/hook.h"
 #include "wire/constraints.h"
 #include "wire/kubernetes.h"
 
@@ -143,6 +144,20 @@ static void write_tolerations(struct json_writer *writer, const struct recipe *r
     json_end_array(writer);
 }
 
+/* Of the environment what limits go by. */
+static void write_environment(struct json_writer *writer, const cJSON *list)
+{
+    const cJSON *variable;
+
+    json_key_array(writer, "env");
+    cJSON_ArrayForEach (variable, list) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(variable, "name"));
+        if (g_strcmp0(name, HOOK_VARIABLE) == 0)
+            json_value(writer, variable);
+    }
+    json_end_array(writer);
+}
+
 /* Of a container what says where it may run. */
 static void write_containers(struct json_writer *writer, const cJSON *spec, const char *key)
 {
@@ -161,6 +176,7 @@ static void write_containers(struct json_writer *writer, const cJSON *spec, cons
             json_key(writer, keys[i]);
             json_value(writer, value);
         }
+        write_environment(writer, cJSON_GetObjectItemCaseSensitive(container, "env"));
         json_end_object(writer);
     }
     json_end_array(writer);

@@ -170,7 +170,8 @@ int32_t candidates_find(const struct situation *at, const struct card_ask *ask,
         const enum obstacle obstacle = card_obstacle(at, ask, later, card, &part);
         got[obstacle]++;
         if (obstacle == OBSTACLE_NONE) {
-            const int64_t waste = card->mig ? part.bytes - mig_bytes(node, card, ask->memory) : 0;
+            const int64_t waste =
+                card->mig ? part.bytes - mig_bytes(node, card, ask_of_instance(ask)) : 0;
             if (chosen || n == 0 || !is_alike(card, candidates[n - 1].card))
                 cost = cost_of(at, later, ask);
             candidates[n++] = (struct candidate){crowd_on(at, card), waste, cost, card};

@@ -15,6 +15,7 @@ const enum reason obstacle_reasons[] = {
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_NODE_SLOTS] = REASON_NODE_SLOTS,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
+    [OBSTACLE_UNLIMITED] = REASON_UNLIMITED,
     [OBSTACLE_OVERSUBSCRIBED] = REASON_OVERSUBSCRIBED,
     [OBSTACLE_PLACE] = REASON_NO_MIG_PLACE,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
@@ -60,7 +61,7 @@ static struct part find_instance(const struct situation *at, const struct card_a
                                  const struct card *card, const struct card *now)
 {
     const struct mig_profiles *profiles = card->mig;
-    const int64_t bytes = mig_bytes(at->node, card, ask->memory);
+    const int64_t bytes = mig_bytes(at->node, card, ask_of_instance(ask));
     const struct mig_profile *profile = mig_smallest(profiles, bytes, ask->core);
     struct mig_taken taken;
     struct part part = {.bytes = AMOUNT_BYTES_MAX + 1};
@@ -156,7 +157,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
         return OBSTACLE_PLACE;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
         ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
-        return OBSTACLE_MEMORY;
+        return ask->unlimited && !card->mig ? OBSTACLE_UNLIMITED : OBSTACLE_MEMORY;
     if (bytes > card_memory_room(node, card, oversubscribes(at)))
         return OBSTACLE_OVERSUBSCRIBED;
     /* Who asks for no compute in particular needs some all the same. */

@@ -20,6 +20,7 @@ enum obstacle {
     OBSTACLE_SLOTS,
     OBSTACLE_NODE_SLOTS,
     OBSTACLE_MEMORY,
+    OBSTACLE_UNLIMITED,
     OBSTACLE_OVERSUBSCRIBED,
     OBSTACLE_PLACE,
     OBSTACLE_CORE,
@@ -53,6 +54,12 @@ struct part {
 
 void part_find(const struct situation *at, const struct card_ask *ask, const struct card *card,
                const struct card *now, struct part *ret_part);
+
+/* What an instance of a cut card must have. */
+static inline struct amount ask_of_instance(const struct card_ask *ask)
+{
+    return ask->unlimited ? ask->part : ask->memory;
+}
 
 /* The card as it will be with the shares chosen so far; what ends before this share begins, or
  * begins after it ends, is not beside it. */

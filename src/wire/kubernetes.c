@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/kubernetes.h"
 
+#include "wire/container.h"
 #include "wire/controller.h"
 #include "wire/pod_group.h"
 #include "wire/resize.h"
@@ -92,49 +93,6 @@ static const struct json_field member_fields[] = {
     JSON_FIELD_END,
 };
 
-struct container_object {
-    struct container_view view;
-    const char *restart_policy;
-};
-
-#define CONTAINER(KIND, member, path, flags)                                                       \
-    JSON_FIELD_##KIND(struct container_object, member, path, flags)
-/* The API server writes every quantity as a string; files written by hand hold bare numbers. */
-static const struct json_field container_fields[] = {
-    CONTAINER(STRING, view.name, "name", 0),
-    CONTAINER(STRING, restart_policy, "restartPolicy", 0),
-    CONTAINER(PAIRS, view.limits, "resources.limits", JSON_NUMBERS),
-    CONTAINER(PAIRS, view.requests, "resources.requests", JSON_NUMBERS),
-    /* Of records; the API's objects have these in the pod's status. */
-    CONTAINER(BOOL, view.reported, "status.reported", 0),
-    CONTAINER(PAIRS, view.actual, "status.resources.requests", JSON_NUMBERS),
-    CONTAINER(PAIRS, view.allocated, "status.allocatedResources", JSON_NUMBERS),
-    JSON_FIELD_END,
-};
-
-/* Appends the containers of one list to `views`. */
-static bool decode_containers(struct json_arena *arena, const cJSON *list, bool init,
-                              struct container_view *views, size_t *n, GError **error)
-{
-    const char *path = init ? "spec.initContainers" : "spec.containers";
-    const cJSON *item;
-    unsigned position = 0;
-
-    cJSON_ArrayForEach (item, list) {
-        struct container_object container = {0};
-
-        if (*n == POD_CONTAINERS_MAX)
-            return true;
-        if (!json_decode(arena, item, container_fields, &container, error))
-            return fail_within(error, "field '%s': item %u: ", path, position);
-        container.view.init = init;
-        container.view.sidecar = init && g_strcmp0(container.restart_policy, "Always") == 0;
-        views[(*n)++] = container.view;
-        position++;
-    }
-    return true;
-}
-
 /* What it waits for in kube-scheduler's PreBind. Source: kubernetes/kubernetes 1.37.2, pkg/scheduler/framework/
  * plugins/volumebinding/volume_binding.go and dynamicresources/dynamicresources.go. */
 static bool binds_late(const struct pod_object *pod)
@@ -173,8 +131,10 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     pod.view.resize_infeasible |= resize_is_infeasible(arena, pod.conditions);
     pod.view.binds_late = binds_late(&pod);
     pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
-    if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
-        !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
+    if (!container_views_decode(arena, pod.containers, false, views, &pod.view.n_containers,
+                                error) ||
+        !container_views_decode(arena, pod.init_containers, true, views, &pod.view.n_containers,
+                                error))
         return false;
     if (pod.statuses || pod.init_statuses)
         resize_read_statuses(arena, (const cJSON *const[]){pod.statuses, pod.init_statuses}, views,
@@ -364,16 +324,6 @@ static struct string_pair *without_secrets(const struct string_pairs *annotation
     return kept;
 }
 
-static void write_container(struct json_writer *writer, const struct container_view *view)
-{
-    const struct container_object object = {
-        .view = *view,
-        .restart_policy = view->sidecar ? "Always" : NULL,
-    };
-
-    json_encode(writer, &(struct json_encoding){.fields = container_fields, .base = &object});
-}
-
 static void write_containers(struct json_writer *writer, const struct json_field *field,
                              const void *base)
 {
@@ -383,7 +333,7 @@ static void write_containers(struct json_writer *writer, const struct json_field
     json_begin_array(writer);
     for (size_t i = 0; i < pod->n_containers; i++) {
         if (pod->containers[i].init == init)
-            write_container(writer, &pod->containers[i]);
+            container_view_encode(writer, &pod->containers[i]);
     }
     json_end_array(writer);
 }

@@ -347,30 +347,70 @@ def without_hook(stage, behaviour, limits, value):
     wish = {"CUDA_DISABLE_CONTROL": value}
     stage.refused("own", limits, "", hook, env=wish)
     serve(stage, behaviour, stage.place("careful", limits, hook))
-    stage.refused("free", limits, "", env=wish)
-    stage.place("plain", limits)
+    stage.refused("free", limits, "switches its limits off", env=wish)
+    serve(stage, behaviour, stage.place("plain", limits))
+    for name in ("careful", "plain"):
+        stage.delete(name)
+    stage.sync()
+    serve(stage, behaviour, stage.place("free", limits, env=wish))
+    stage.refused("late", limits, NO_ROOM)
 
 
 @row("Project-HAMi/HAMi@v2.10.0:NV/server.go:866-883", "env CUDA_DISABLE_CONTROL=true", "it runs without the hook",
-     "its isolation is none: not beside a pod that demands hook",
-     known="the environment of containers is not read")
+     "it needs a card that has no other holder")
 def hami_container_without_the_hook(stage):
     without_hook(stage, HAMI, {GPU: 1, MEM: 1000}, "true")
 
 
 @row("Project-HAMi/volcano-vgpu-device-plugin@v1.12.0:pkg/plugin/server.go:473-485", "env CUDA_DISABLE_CONTROL=no",
-     "any value switches the hook off", "its isolation is none",
-     known="the environment of containers is not read")
+     "any value switches the hook off", "it needs a card that has no other holder")
 def volcano_container_without_the_hook(stage):
     without_hook(stage, VOLCANO, {VGPU: 1, VMEM: 1000}, "no")
 
 
 @row("4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go:381",
-     "env CUDA_DISABLE_CONTROL=no", "any value switches the hook off", "its isolation is none",
-     name="4paradigm container without the hook",
-     known="the environment of containers is not read")
+     "env CUDA_DISABLE_CONTROL=no", "any value switches the hook off", "it needs a card that has no other holder",
+     name="4paradigm container without the hook")
 def paradigm_container_without_the_hook(stage):
     without_hook(stage, BEHAVIOURS["4paradigm-da7d4ed"], {GPU: 1, MEM: 1000}, "no")
+
+
+@row("Project-HAMi/HAMi@v2.10.0:NV/server.go:866-883", "a pod with CUDA_DISABLE_CONTROL=1 that HAMi has put beside another",
+     "it may take all memory of the card", "it counts with all of it, and audit names it",
+     name="hami container without the hook beside another")
+def hami_container_without_the_hook_beside_another(stage):
+    node(stage, HAMI, cards(2))
+    stage.running("a", {GPU: 1, MEM: 1000}, words(HAMI, "GPU-0,NVIDIA,1000,0:;"))
+    stage.running("b", {GPU: 1, MEM: 1000}, words(HAMI, "GPU-0,NVIDIA,1000,0:;"), env={"CUDA_DISABLE_CONTROL": "1"})
+    stage.start()
+    need('"unlimited"' in stage.audit(), "audit does not name it")
+    serve(stage, HAMI, stage.place("c", {GPU: 1, MEM: 100}))
+    equal(stage.card("c"), 1, "card")
+
+
+@row("Project-HAMi/HAMi@v2.10.0:NV/server.go:866-883", "CUDA_DISABLE_CONTROL=no", "no word for true: the hook stays",
+     "as without it", name="hami container that says no to the variable")
+def hami_container_that_keeps_the_hook(stage):
+    node(stage, HAMI)
+    stage.start()
+    serve(stage, HAMI, stage.place("a", {GPU: 1, MEM: 1000}, {"gpuledger.io/isolation": "hook"},
+                                   env={"CUDA_DISABLE_CONTROL": "no"}))
+    stage.place("b", {GPU: 1, MEM: 1000})
+
+
+@row("Project-HAMi/HAMi@v2.10.0:NV/server.go, operatingMode", "CUDA_DISABLE_CONTROL=true on a card in MIG mode",
+     "no hook is used there: the instance holds it", "it gets the instance that it asks for",
+     name="hami container without the hook in an instance")
+def hami_container_in_an_instance(stage):
+    node(stage, HAMI, cards(memory=40960, mode="mig", kind=A100_KIND))
+    stage.start()
+    pod = stage.place("a", {GPU: 1, MEM: 4000}, env={"CUDA_DISABLE_CONTROL": "true"})
+    equal(promised(pod, HAMI)[0].memory, promised(stage_other(stage, pod), HAMI)[0].memory, "MiB")
+
+
+def stage_other(stage, pod):
+    serve(stage, HAMI, pod)
+    return stage.place("plain", {GPU: 1, MEM: 4000})
 
 
 # What agrees

@@ -61,6 +61,15 @@ static const struct explained_reason rows[] = {
      .pod = {"p", .limits = WHOLE("1")},
      .reason = REASON_INSUFFICIENT_MEMORY,
      .why = "card 0: wants 10GiB, 8GiB free of 10GiB; held by ml/a (2GiB)"},
+    {.node = HAMI("GPU-a,4,10240,100,Tesla T4,0,true:", ""),
+     .holders = {{"a", .node = "n", .limits = VGPU("2048", "10"),
+                  .annotations = ON_HAMI("GPU-a,NVIDIA,2048,10:;")}},
+     .pod = {"p", .containers =
+                      "{'name':'c','env':[{'name':'CUDA_DISABLE_CONTROL','value':'true'}],"
+                      "'resources':{'limits':{" VGPU("1", "1") "}}}"},
+     .reason = REASON_UNLIMITED,
+     .why = "card 0: a container of the pod sets CUDA_DISABLE_CONTROL, so that nothing holds it to "
+            "its part: it needs the card alone; held by ml/a (2GiB)"},
     /* --- closed ----------------------------------------------------------------------------- */
     {.node = {"n", .amounts = MONO},
      .objects = {{FEED_CONFIGMAPS,

@@ -425,6 +425,7 @@ START_TEST(sizes_are_chosen_by_what_is_asked)
     } cases[] = {
         {WITH({GPU, "1"}, {MEM, "1"}), 4864},
         {WITH({GPU, "1"}, {MEM, "4865"}), 9856},
+        {{.name = "c", .hook = HOOK_OFF, .limits = PAIRS({GPU, "1"}, {MEM, "4865"})}, 9856},
         {WITH({GPU, "1"}, {PERCENT, "25"}), 19968}, /* 10048 MiB: of 40192 */
         {WITH({GPU, "1"}, {PERCENT, "24"}), 9856},
         {WITH({GPU, "1"}), 40192},

@@ -93,6 +93,53 @@ START_TEST(all_cores_are_a_card_of_ones_own)
 }
 END_TEST
 
+#define FREE(word, ...) {.name = "c", .hook = word, .limits = PAIRS(__VA_ARGS__)}
+
+/* Whom nothing holds to a part may take all of a card. */
+START_TEST(who_switches_limits_off_is_alone)
+{
+    const struct pod_view off = POD(FREE(HOOK_OFF, {GPU, "1"}, {MEM, "10"}));
+    const struct pod_view named = POD(FREE(HOOK_NAMED, {GPU, "1"}, {MEM, "10"}));
+    const struct pod_view sidecar =
+        POD(WITH({GPU, "1"}, {MEM, "10"}), {.name = "d", .hook = HOOK_OFF});
+    struct placement placement;
+
+    hold("u1", "GPU-a,NVIDIA,10,0:;", "success");
+    ck_assert_int_eq(place(&off, &placement), REASON_NONE);
+    ck_assert_int_eq(placement.shares[0].card, 1);
+    ck_assert_int_eq(placement.shares[0].memory.value, 20000 * MIB);
+    hold("u2", "GPU-b,NVIDIA,10,0:;", "success");
+    ck_assert_int_eq(place(&off, NULL), REASON_UNLIMITED);
+    ck_assert_int_eq(place(&named, NULL), REASON_NONE);   /* HAMi looks at the value */
+    ck_assert_int_eq(place(&sidecar, NULL), REASON_NONE); /* it has no card */
+}
+END_TEST
+
+/* Whoever has bound it. */
+START_TEST(who_runs_without_limits_holds_the_card)
+{
+    struct pod_view view = POD(FREE(HOOK_OFF, {GPU, "1"}, {MEM, "10"}));
+
+    view.node_name = "n1";
+    view.annotations = PAIRS({ALLOCATED, "GPU-b,NVIDIA,10,0:;"}, {"hami.io/bind-phase", "success"});
+    ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+    ck_assert_int_eq(node->cards[1].memory_used, 20000 * MIB);
+    ck_assert_int_eq(node->cards[0].memory_used, 0);
+}
+END_TEST
+
+/* By how the node side keeps it apart, which is not at all. */
+START_TEST(who_switches_limits_off_demands_no_isolation)
+{
+    struct pod_view view = POD(FREE(HOOK_OFF, {GPU, "1"}, {MEM, "10"}));
+
+    view.annotations = PAIRS({"gpuledger.io/isolation", "hook"});
+    ck_assert_int_eq(place(&view, NULL), REASON_ISOLATION);
+    view.annotations = PAIRS({"gpuledger.io/isolation", "none"});
+    ck_assert_int_eq(place(&view, NULL), REASON_NONE);
+}
+END_TEST
+
 START_TEST(conditions_are_kept)
 {
     static const struct {
@@ -236,6 +283,9 @@ int main(void)
     tcase_add_loop_test(placing, app_containers_have_the_cards_of_their_init_containers, 0, 7);
     tcase_add_test(placing, slots_and_cores_are_kept);
     tcase_add_test(placing, all_cores_are_a_card_of_ones_own);
+    tcase_add_test(placing, who_switches_limits_off_is_alone);
+    tcase_add_test(placing, who_runs_without_limits_holds_the_card);
+    tcase_add_test(placing, who_switches_limits_off_demands_no_isolation);
     tcase_add_loop_test(placing, conditions_are_kept, 0, 13);
     tcase_add_test(placing, mutex_means_an_idle_card);
     tcase_add_test(placing, numa_is_a_wish);

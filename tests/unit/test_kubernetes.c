@@ -484,6 +484,47 @@ START_TEST(what_may_be_secret_is_not_written)
 }
 END_TEST
 
+/* Of the environment one variable is read, and written without what else it says. */
+START_TEST(a_container_may_switch_its_limits_off)
+{
+    static const struct {
+        const char *environment;
+        enum hook_word hook;
+        const char *written;
+    } cases[] = {
+        {"[]", HOOK_UNSAID, ""},
+        {"[{\"name\":\"X\",\"value\":\"true\"},{\"value\":\"1\"},7]", HOOK_UNSAID, ""},
+        {"[{\"name\":\"CUDA_DISABLE_CONTROL\",\"value\":\"T\"}]", HOOK_OFF, "true"},
+        {"[{\"name\":\"CUDA_DISABLE_CONTROL\",\"value\":\"tRUE\"}]", HOOK_NAMED, ""},
+        {"[{\"name\":\"CUDA_DISABLE_CONTROL\",\"valueFrom\":{\"a\":\"S\"}}]", HOOK_NAMED, ""},
+        {"[{\"name\":\"CUDA_DISABLE_CONTROL\",\"value\":\"0\"},"
+         "{\"name\":\"CUDA_DISABLE_CONTROL\",\"value\":\"1\"},{\"name\":\"P\",\"value\":\"S\"}]",
+         HOOK_OFF, "true"},
+    };
+    const char *environment = cases[_i].environment;
+    g_autofree char *text = g_strdup_printf("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\","
+                                            "\"uid\":\"7c1d\"},\"spec\":{\"containers\":["
+                                            "{\"name\":\"c\",\"env\":%s},{\"name\":\"d\"}]}}",
+                                            environment);
+    g_autofree char *written = g_strdup_printf(
+        "{\"name\":\"c\"%s%s%s},{\"name\":\"d\"}",
+        cases[_i].hook ? ",\"env\":[{\"name\":\"CUDA_DISABLE_CONTROL\",\"value\":\"" : "",
+        cases[_i].written, cases[_i].hook ? "\"}]" : "");
+    g_autoptr(GString) record = g_string_new(NULL);
+    struct pod_view pod = {0}, again = {0};
+    struct json_writer writer;
+
+    ck_assert(pod_view_decode(arena, parse(text), &pod, NULL));
+    ck_assert_int_eq(pod.containers[0].hook, cases[_i].hook);
+    ck_assert_int_eq(pod.containers[1].hook, HOOK_UNSAID);
+    json_writer_init(&writer, record);
+    pod_view_encode(&writer, &pod);
+    ck_assert_ptr_nonnull(strstr(record->str, written));
+    ck_assert(pod_view_decode(arena, parse(record->str), &again, NULL));
+    ck_assert_int_eq(again.containers[0].hook, cases[_i].hook);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kubernetes");
@@ -509,6 +550,7 @@ int main(void)
     tcase_add_test(tests, a_micro_time_has_six_digits);
     tcase_add_test(tests, a_view_is_written_as_it_was_read);
     tcase_add_test(tests, what_may_be_secret_is_not_written);
+    tcase_add_loop_test(tests, a_container_may_switch_its_limits_off, 0, 6);
 
     return suite_run(suite);
 }

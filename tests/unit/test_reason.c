@@ -79,6 +79,7 @@ START_TEST(preemption_is_invited_where_it_helps)
 {
     static const enum reason resolvable[] = {REASON_NONE,
                                              REASON_INSUFFICIENT_MEMORY,
+                                             REASON_UNLIMITED,
                                              REASON_INSUFFICIENT_CORE,
                                              REASON_INSUFFICIENT_DEVICES,
                                              REASON_WITHHELD,

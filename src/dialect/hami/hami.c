@@ -80,6 +80,7 @@ static const struct vgpu paradigm = {
     .promised = {"hami.sh/vgpu-devices-to-allocate", "4pd.io/devices-to-allocate"},
     .ends_each = true,
     .needs_phase = true,
+    .hook_by_name = true,
     MODEL_KEYS,
     .same_numa = "nvidia.com/numa-bind",
 };
@@ -96,6 +97,7 @@ static const struct vgpu volcano = {
     .cores = "volcano.sh/vgpu-cores",
     .registered = "volcano.sh/node-vgpu-register",
     .short_register = true,
+    .hook_by_name = true,
     .mig = true,
     .mig_group = "group",
     .node = "volcano.sh/vgpu-node",
@@ -283,6 +285,11 @@ static const char *const volcano_resources[] = {
     "` MiB, or its `-percentage`, or all of it (`--hami-default-memory`); and a percentage of its " \
     "compute, where 100 means a card of its own. "
 
+#define UNLIMITED(value)                                                                           \
+    "A container whose environment has `CUDA_DISABLE_CONTROL`" value                               \
+    " runs without the plugin's limits: it needs a card that has no other holder, and holds all "  \
+    "memory of it. "
+
 #define ONE_AT_A_TIME                                                                              \
     "One pod at a time waits for the plugin on a node, the next inside bind, because the plugin "  \
     "is not told whose container it serves. "
@@ -350,23 +357,54 @@ const struct dialect dialect_hami = {
                     "meanwhile. This does not work.",
             .played = "HAMi's plugin v2.5.3, v2.8.3, v2.9.0 and v2.10.0, the last three with MIG. "
                       "Read besides: v2.4.1, v2.6.1, v2.7.1",
-            .limits =
-                "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
-                "asks the scheduler for other cards after the Binding, when kubelet has "
-                "chosen CPUs. There is no webhook: a container that asks for a part of a card but "
-                "for no card is "
-                "refused. Templates of MIG instances of different sizes, before v2.10, unless "
-                "`--hami-mig-templates` says their order: the plugin asks NVML for an instance "
-                "by number, and NVML promises no order of sizes. Since v2.10 the plugin takes a "
-                "MIG instance down up to 5 s after its pod's end, and fails "
-                "a pod whose instance of another size needs that place sooner. App containers get "
-                "cards of the pod's init containers, as kubelet passes devices on, but for "
-                "sidecars. With the plugin's `enablegetpreferredallocation` (since v2.9, off "
-                "unless "
-                "said) a pod may still get another card than it was promised: where pods from "
-                "before the option have used up the card's devices, where a topology hint of "
-                "kubelet's goes first, and where a container has several cards with different "
-                "memory of each.",
+            .limits = UNLIMITED(
+                ", true (not in an instance of a card in MIG mode),") "`hami.io/numa-alignment`, "
+                                                                      "which came after v2.10, is "
+                                                                      "not read: with it the "
+                                                                      "plugin "
+                                                                      "asks the scheduler for "
+                                                                      "other cards after the "
+                                                                      "Binding, when kubelet has "
+                                                                      "chosen CPUs. There is no "
+                                                                      "webhook: a container that "
+                                                                      "asks for a part of a card "
+                                                                      "but "
+                                                                      "for no card is "
+                                                                      "refused. Templates of MIG "
+                                                                      "instances of different "
+                                                                      "sizes, before v2.10, unless "
+                                                                      "`--hami-mig-templates` says "
+                                                                      "their order: the plugin "
+                                                                      "asks NVML for an instance "
+                                                                      "by number, and NVML "
+                                                                      "promises no order of sizes. "
+                                                                      "Since v2.10 the plugin "
+                                                                      "takes a "
+                                                                      "MIG instance down up to 5 s "
+                                                                      "after its pod's end, and "
+                                                                      "fails "
+                                                                      "a pod whose instance of "
+                                                                      "another size needs that "
+                                                                      "place sooner. App "
+                                                                      "containers get "
+                                                                      "cards of the pod's init "
+                                                                      "containers, as kubelet "
+                                                                      "passes devices on, but for "
+                                                                      "sidecars. With the plugin's "
+                                                                      "`enablegetpreferredallocatio"
+                                                                      "n` (since v2.9, off "
+                                                                      "unless "
+                                                                      "said) a pod may still get "
+                                                                      "another card than it was "
+                                                                      "promised: where pods from "
+                                                                      "before the option have used "
+                                                                      "up the card's devices, "
+                                                                      "where a topology hint of "
+                                                                      "kubelet's goes first, and "
+                                                                      "where a container has "
+                                                                      "several cards with "
+                                                                      "different "
+                                                                      "memory of each.",
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
@@ -395,8 +433,9 @@ const struct dialect dialect_4paradigm = {
                 "`4pd.io/vgpu-node`, `vgpu-time`, `bind-phase`, `bind-time`, and the cards under "
                 "both generations of keys, `hami.sh/vgpu-devices-…` and `4pd.io/…`. " ONE_AT_A_TIME,
             .played = "the plugin at da7d4ed",
-            .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
-                      "writes back what is left without saying whose it is. " STRAYS,
+            .limits = UNLIMITED(
+                "") "Several GPU containers, or a GPU init container, in one pod: the plugin "
+                    "writes back what is left without saying whose it is. " STRAYS,
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
@@ -433,15 +472,15 @@ const struct dialect dialect_volcano_vgpu = {
             .played =
                 "volcano-vgpu-device-plugin v1.9.0, v1.9.4, v1.11.0 and v1.12.0, the last two "
                 "with MIG. Read besides: v1.10.0, 4fb76ba",
-            .limits =
-                "Several GPU containers, or a GPU init container, in one pod: the newer "
-                "plugin looks for a pod whose cards in total are what one container asks "
-                "for. Groups of MIG instances of different sizes whose order is not said, as "
-                "under HAMi; groups of other names. The wish "
-                "`volcano.sh/vgpu-podgroup-policy` (Volcano 1.15) is not read: pods of one "
-                "PodGroup may share a card. " STRAYS
-                " Since v1.10 the plugin prefers the pod that is bound beside it, which is not "
-                "refused then.",
+            .limits = UNLIMITED(
+                "") "Several GPU containers, or a GPU init container, in one pod: the newer "
+                    "plugin looks for a pod whose cards in total are what one container asks "
+                    "for. Groups of MIG instances of different sizes whose order is not said, as "
+                    "under HAMi; groups of other names. The wish "
+                    "`volcano.sh/vgpu-podgroup-policy` (Volcano 1.15) is not read: pods of one "
+                    "PodGroup may share a card. " STRAYS
+                    " Since v1.10 the plugin prefers the pod that is bound beside it, which is not "
+                    "refused then.",
         },
     .words =
         VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),

@@ -43,6 +43,7 @@ struct vgpu {
     bool claims_unmarked; /* pods of these resources without any of these annotations count */
     bool factor;          /* dialect_options.hami_memory_factor holds */
     bool own_count;  /* `count` is nobody else's resource */
+    bool hook_by_name; /* HOOK_NAMED switches the limits off as HOOK_OFF does */
 
     /* Annotations of the pod that its author writes; NULL: not known to this one. */
     const char *models, *models_not, *uuids, *uuids_not, *mode, *same_numa, *policy,

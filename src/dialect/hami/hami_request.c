@@ -49,6 +49,11 @@ static int64_t memory_factor(const struct vgpu *vgpu, const struct dialect_optio
     return vgpu->factor ? MAX(options->hami_memory_factor, 1) : vgpu_told_mib(vgpu, options);
 }
 
+static bool is_unlimited(const struct vgpu *vgpu, const struct container_view *container)
+{
+    return container->hook == HOOK_OFF || (container->hook == HOOK_NAMED && vgpu->hook_by_name);
+}
+
 static struct card_ask ask_of(const struct vgpu *vgpu, const struct container_view *container,
                               const struct dialect_options *options, struct wish wish)
 {
@@ -60,8 +65,11 @@ static struct card_ask ask_of(const struct vgpu *vgpu, const struct container_vi
     struct amount memory = {wish.percent ? wish.percent * 10 : 1000, AMOUNT_THOUSANDTHS};
     if (wish.mib)
         memory = (struct amount){wish.mib * MIB, AMOUNT_BYTES};
+    const bool unlimited = is_unlimited(vgpu, container);
     return (struct card_ask){
-        .memory = memory,
+        .memory = unlimited ? (struct amount){1000, AMOUNT_THOUSANDTHS} : memory,
+        .part = unlimited ? memory : (struct amount){0},
+        .unlimited = unlimited,
         .count = (int32_t)wish.count,
         .core = (int32_t)wish.cores * (CORE_WHOLE / 100),
         .exclusive = wish.cores == PERCENT_MAX,
@@ -199,6 +207,15 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
     return terms;
 }
 
+static bool have_unlimited(const struct card_ask *asks, uint32_t n)
+{
+    bool some = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        some |= asks[i].unlimited;
+    return some;
+}
+
 /* --- the request ------------------------------------------------------------------------------ */
 
 static bool check_lists(const struct vgpu *vgpu, const struct pod_view *view, GError **error)
@@ -251,6 +268,7 @@ struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *v
     struct request *request = request_new(vgpu->dialect, n);
     request->terms = read_terms(vgpu, view);
     request->terms->told_mib = vgpu_told_mib(vgpu, options);
+    request->terms->unlimited = have_unlimited(asks, n);
     request->traits = traits;
     request->match_amount = devices;
     for (uint32_t i = 0; i < n; i++)
@@ -292,6 +310,7 @@ struct request *vgpu_take_asks(const struct vgpu *vgpu, const struct pod_view *v
     request->terms->told_mib = vgpu_told_mib(vgpu, options);
     request->match_amount = devices;
     memcpy(request->asks, asks->data, asks->len * sizeof(struct card_ask));
+    request->terms->unlimited = have_unlimited(request->asks, request->n_asks);
     return request;
 }
 

@@ -2,6 +2,7 @@
 #include "explain/messages/message_context.h"
 
 #include "base/printable.h"
+#include "dialect/hami/hook.h"
 #include "explain/explain.h"
 
 #include <string.h>
@@ -103,6 +104,14 @@ static void tell_memory(const struct message_context *context)
                          card->holders + node->unplaced_holders,
                          card->holders + node->unplaced_holders == 1 ? "" : "s");
     message_append_holders(context->text, node, card, NULL);
+}
+
+static void tell_unlimited(const struct message_context *context)
+{
+    g_string_append(context->text,
+                    "a container of the pod sets " HOOK_VARIABLE
+                    ", so that nothing holds it to its part: it needs the card alone");
+    message_append_holders(context->text, context->node, context->card, NULL);
 }
 
 static void tell_size(const struct message_context *context)
@@ -235,7 +244,8 @@ static void (*const card_tellers[REASON_N])(const struct message_context *contex
     [REASON_INSUFFICIENT_CORE] = tell_core,     [REASON_NO_SLOT] = tell_slots,
     [REASON_NODE_SLOTS] = tell_slots,           [REASON_OTHER_USE] = tell_other_use,
     [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
-    [REASON_OTHER_TENANT] = tell_tenant,        [REASON_OTHER_CLASS] = tell_class,
+    [REASON_UNLIMITED] = tell_unlimited,        [REASON_OTHER_TENANT] = tell_tenant,
+    [REASON_OTHER_CLASS] = tell_class,
 };
 
 char *message_of_card(const struct node *node, const struct request *request,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/discovery.h"
+#include "dialect/hami/hook.h"
 #include "explain/explain.h"
 #include "base/printable.h"
 #include "explain/messages/message_context.h"
@@ -169,6 +170,8 @@ static void tell_isolation(const struct message_context *context)
     printable_append(context->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
                      isolation_name(node_isolation(context->node, context->request)),
                      isolation_name(context->request->terms->isolation_min));
+    if (context->request->terms->unlimited)
+        g_string_append(context->text, ", and a container of it sets " HOOK_VARIABLE);
 }
 
 static void tell_node_use(const struct message_context *context)
