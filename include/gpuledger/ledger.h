@@ -51,9 +51,10 @@ struct mig_place {
 /* Why a card that may well work takes no new pods. */
 enum closure {
     CLOSURE_NONE,
-    CLOSURE_CORDON, /* the administrator wants it */
-    CLOSURE_CLASS,  /* what the administrator says of its shares cannot be read */
-    CLOSURE_SLOTS,  /* likewise of how many holders it takes */
+    CLOSURE_CORDON,       /* the administrator wants it */
+    CLOSURE_CLASS,        /* what the administrator says of its shares cannot be read */
+    CLOSURE_SLOTS,        /* likewise of how many holders it takes */
+    CLOSURE_CORDON_MAYBE, /* the administrator wants it of a card that this one may be */
 };
 
 /* One GPU as its node side numbers it. */

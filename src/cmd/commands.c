@@ -149,11 +149,10 @@ const struct command commands[] = {
      .summary = "Give no new pods to a card or a node",
      .description =
          "Who is there stays: drain moves them. A node is closed as kubectl cordon closes it. A "
-         "card is named in the node's annotation gpuledger.io/cordoned-cards, which gpuledger "
-         "heeds "
-         "for every dialect, and in what other schedulers of the node's dialects read: an "
-         "annotation of "
-         "HAMi's, gpushare's ConfigMap of unhealthy cards.\n\n"
+         "card is named in the node's annotation gpuledger.io/cordoned-cards, with its UUID "
+         "where the node lists one; gpuledger obeys that for every dialect. The card is also named "
+         "in what other schedulers of the node's dialects read: an annotation of HAMi's, "
+         "gpushare's ConfigMap of unhealthy cards.\n\n"
          "Asks the API server, no extender. Needs the right to get and patch nodes, and in "
          "kube-system to get, create and patch configmaps if the node is one of gpushare.",
      .run = cordon_run},

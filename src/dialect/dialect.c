@@ -7,7 +7,7 @@
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
 #include "dialect/hold.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 

@@ -20,7 +20,7 @@
 #include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/lookalikes.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 

@@ -2,6 +2,7 @@
 #include "maintain/card_service.h"
 
 #include "core/fail.h"
+#include "dialect/marks/cordoned_cards.h"
 #include "kube/clock.h"
 #include "maintain/device_taint.h"
 #include "wire/kubernetes.h"
@@ -10,7 +11,6 @@
 
 #define CALL_MS 10000
 #define TRIES_MAX 5
-#define CARDS_KEY "gpuledger.io/cordoned-cards"
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
@@ -163,24 +163,6 @@ static char *edit_list(const char *list, const char *item, bool without)
     return there == !without ? g_strdup(list) : join(items);
 }
 
-/* The same of a list in which "*" stands for all cards: opening one names the others. */
-static char *edit_cards(const char *list, int32_t card, int32_t n_cards, bool without)
-{
-    g_autofree char *item = g_strdup_printf("%d", card);
-    g_autoptr(GPtrArray) items = split(list);
-
-    if (!g_ptr_array_find_with_equal_func(items, "*", g_str_equal, NULL))
-        return edit_list(list, item, without);
-    if (!without)
-        return g_strdup(list);
-    g_ptr_array_set_size(items, 0);
-    for (int32_t i = 0; i < n_cards; i++) {
-        if (i != card)
-            g_ptr_array_add(items, g_strdup_printf("%d", i));
-    }
-    return join(items);
-}
-
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 /* Whether the dialect reads this node's cards. */
@@ -205,31 +187,59 @@ static bool edit_annotation(const struct write *write, struct json_writer *write
     return true;
 }
 
-static bool check_card(const struct card_place *place, const struct topology *topology,
-                       GError **error)
+/* The node's cards, and the card in question. */
+struct target {
+    struct topology *topology;
+    char *uuid; /* NULL: it is not known */
+};
+
+/* An item that may mean the card keeps it closed, whatever else is taken back. */
+static bool check_opened(const struct card_place *place, struct cordon_edit edit, GError **error)
 {
+    g_autofree char *uuid = NULL, *after = cordoned_cards_edit(&edit, &uuid);
+
+    edit.list = after;
+    g_autofree char *item = cordoned_cards_keeper(&edit);
+    return !item || fail_with(error, GPULEDGER_ERROR_INVALID,
+                              "card %d of node '%s' stays closed: the item '%s' of annotation "
+                              "'" CORDONED_CARDS_KEY
+                              "' may mean it; cordon the card that is meant again, then "
+                              "take the item out with kubectl annotate",
+                              place->card, place->node, item);
+}
+
+static bool check_card(const struct write *write, const struct node_view *view,
+                       const struct topology *topology, GError **error)
+{
+    const struct card_place *place = write->query->place;
+    const struct cordon_edit edit = {string_pairs_get(&view->annotations, CORDONED_CARDS_KEY),
+                                     topology, place->card, write->query->open};
+
     if (topology->n_cards == 0)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "node '%s' hands out devices by count, and only its plugin knows on which "
                          "card they are; give the node alone",
                          place->node);
-    if (place->card >= topology->n_cards)
+    if (place->card >= topology->n_cards && !(edit.open && cordoned_cards_lists(&edit)))
         return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' has no card %d, only 0 to %d",
                          place->node, place->card, topology->n_cards - 1);
-    return true;
+    return !edit.open || check_opened(place, edit, error);
 }
 
 /* Reads the cards of the node. */
 static bool read_cards(const struct write *write, const cJSON *object, struct node_view *ret_view,
-                       struct topology *topology, GError **error)
+                       struct target *target, GError **error)
 {
     const struct card_place *place = write->query->place;
     g_autofree char *warning = NULL;
     GError *failure = NULL;
 
+    topology_free(target->topology); /* of an earlier try */
+    target->topology = topology_new();
     if (!node_view_decode(write->arena, object, ret_view, error))
         return false;
-    if (!dialect_read_topology(ret_view, write->query->dialects, topology, &warning, &failure) &&
+    if (!dialect_read_topology(ret_view, write->query->dialects, target->topology, &warning,
+                               &failure) &&
         !failure)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "node '%s' has no GPU of any dialect",
                          place->node);
@@ -237,25 +247,25 @@ static bool read_cards(const struct write *write, const cJSON *object, struct no
         g_propagate_error(error, failure);
         return false;
     }
-    return check_card(place, topology, error);
+    return check_card(write, ret_view, target->topology, error);
 }
 
 static void edit_card(const struct write *write, struct json_writer *writer,
-                      const struct node_view *view, const struct topology *topology)
+                      const struct node_view *view, struct target *target)
 {
-    const int32_t card = write->query->place->card;
-    const bool open = write->query->open;
-    const char *uuid = topology->cards[card].uuid;
-    const char *list = string_pairs_get(&view->annotations, CARDS_KEY);
+    const struct cordon_edit edit = {string_pairs_get(&view->annotations, CORDONED_CARDS_KEY),
+                                     target->topology, write->query->place->card,
+                                     write->query->open};
 
-    edit_annotation(write, writer, CARDS_KEY, list,
-                    edit_cards(list, card, topology->n_cards, open));
-    for (int i = 0; uuid && dialects[i]; i++) {
+    g_clear_pointer(&target->uuid, g_free);
+    edit_annotation(write, writer, CORDONED_CARDS_KEY, edit.list,
+                    cordoned_cards_edit(&edit, &target->uuid));
+    for (int i = 0; target->uuid && dialects[i]; i++) {
         const char *key = dialects[i]->cordon_key;
-        if (!key || !is_of(topology, dialects[i]))
+        if (!key || !is_of(target->topology, dialects[i]))
             continue;
-        list = string_pairs_get(&view->annotations, key);
-        edit_annotation(write, writer, key, list, edit_list(list, uuid, open));
+        const char *list = string_pairs_get(&view->annotations, key);
+        edit_annotation(write, writer, key, list, edit_list(list, target->uuid, edit.open));
     }
 }
 
@@ -272,7 +282,7 @@ static void edit_node(const struct write *write, struct json_writer *writer,
     note(write, "spec.unschedulable", view->cordoned ? "true" : "false", wanted ? "true" : "false");
 }
 
-static enum outcome write_node(const struct write *write, struct topology *topology, GError **error)
+static enum outcome write_node(const struct write *write, struct target *target, GError **error)
 {
     g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
     struct json_writer writer;
@@ -285,12 +295,12 @@ static enum outcome write_node(const struct write *write, struct topology *topol
         return outcome;
     const bool one_card = write->query->place->card != CARD_UNKNOWN;
     if (!json_decode(write->arena, object, head_fields, &head, error) ||
-        !(one_card ? read_cards(write, object, &view, topology, error)
+        !(one_card ? read_cards(write, object, &view, target, error)
                    : node_view_decode(write->arena, object, &view, error)))
         return OUTCOME_REFUSED;
     begin_patch(&writer, body, head.version);
     if (one_card)
-        edit_card(write, &writer, &view, topology);
+        edit_card(write, &writer, &view, target);
     end_annotations(&writer);
     if (!one_card)
         edit_node(write, &writer, &view);
@@ -326,7 +336,7 @@ static enum outcome create_health(const struct write *write, const char *ns, con
     json_key_object(&writer, "metadata");
     json_key_string(&writer, "name", name);
     json_key_object(&writer, "annotations");
-    json_key_string(&writer, CARDS_KEY, item);
+    json_key_string(&writer, CORDONED_CARDS_KEY, item);
     end_annotations(&writer);
     write_gpus(&writer, item);
     json_end_object(&writer);
@@ -344,7 +354,7 @@ static enum outcome edit_health(const struct write *write, const cJSON *object, 
 
     if (!json_decode(write->arena, object, head_fields, &head, error))
         return OUTCOME_REFUSED;
-    const char *ours = string_pairs_get(&head.annotations, CARDS_KEY);
+    const char *ours = string_pairs_get(&head.annotations, CORDONED_CARDS_KEY);
     const char *gpus = string_pairs_get(&head.data, "gpus");
     g_autoptr(GPtrArray) own = split(ours), there = split(gpus);
     const bool is_ours = g_ptr_array_find_with_equal_func(own, item, g_str_equal, NULL);
@@ -357,7 +367,7 @@ static enum outcome edit_health(const struct write *write, const cJSON *object, 
     if (write->query->dry_run)
         return OUTCOME_OK;
     begin_patch(&writer, body, head.version);
-    write_annotation(&writer, CARDS_KEY, ours_to);
+    write_annotation(&writer, CORDONED_CARDS_KEY, ours_to);
     end_annotations(&writer);
     write_gpus(&writer, to);
     json_end_object(&writer);
@@ -388,7 +398,7 @@ static enum outcome write_health(const struct write *write, const struct dialect
 
 /* NULL: the node itself. Reads and writes until nobody else has written between. */
 static bool write_object(const struct service_query *query, const struct dialect *health,
-                         struct topology *topology, GPtrArray *changes, GError **error)
+                         struct target *target, GPtrArray *changes, GError **error)
 {
     const struct card_place *place = query->place;
     g_autofree char *escaped = g_uri_escape_string(place->node, NULL, FALSE);
@@ -407,8 +417,7 @@ static bool write_object(const struct service_query *query, const struct dialect
         const struct write write = {query, arena, changes, n_before, object, path};
         g_clear_error(error);
         g_ptr_array_set_size(changes, (gint)n_before);
-        outcome =
-            health ? write_health(&write, health, error) : write_node(&write, topology, error);
+        outcome = health ? write_health(&write, health, error) : write_node(&write, target, error);
     }
     return outcome == OUTCOME_OK || fail_within(error, "%s: ", object);
 }
@@ -423,11 +432,9 @@ static void note_rule(void *data, const char *rule, bool made)
     g_ptr_array_add(data, change);
 }
 
-static bool set_taint(const struct service_query *query, const struct topology *topology,
-                      GPtrArray *changes, GError **error)
+static bool set_taint(const struct service_query *query, const char *uuid, GPtrArray *changes,
+                      GError **error)
 {
-    const char *uuid = topology->cards[query->place->card].uuid;
-
     return !uuid || device_taint_set(
                         &(struct device_taint){
                             .client = query->client,
@@ -441,27 +448,28 @@ static bool set_taint(const struct service_query *query, const struct topology *
                         error);
 }
 
+static bool set_all(const struct service_query *query, struct target *target, GPtrArray *changes,
+                    GError **error)
+{
+    if (!write_object(query, NULL, target, changes, error))
+        return false;
+    if (query->place->card == CARD_UNKNOWN)
+        return true;
+    for (int i = 0; dialects[i]; i++) {
+        if (dialects[i]->health_prefix && is_of(target->topology, dialects[i]) &&
+            !write_object(query, dialects[i], target, changes, error))
+            return false;
+    }
+    return set_taint(query, target->uuid, changes, error);
+}
+
 GPtrArray *card_service_set(const struct service_query *query, GError **error)
 {
     g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(service_change_free);
-    g_autoptr(topology) topology = topology_new();
-    GError *failure = NULL;
+    struct target target = {topology_new(), NULL};
+    const bool ok = set_all(query, &target, changes, error);
 
-    if (!write_object(query, NULL, topology, changes, &failure)) {
-        g_propagate_error(error, failure);
-        return NULL;
-    }
-    for (int i = 0; query->place->card != CARD_UNKNOWN && dialects[i]; i++) {
-        if (!dialects[i]->health_prefix || !is_of(topology, dialects[i]))
-            continue;
-        if (!write_object(query, dialects[i], topology, changes, &failure)) {
-            g_propagate_error(error, failure);
-            return NULL;
-        }
-    }
-    if (query->place->card != CARD_UNKNOWN && !set_taint(query, topology, changes, &failure)) {
-        g_propagate_error(error, failure);
-        return NULL;
-    }
-    return g_steal_pointer(&changes);
+    topology_free(target.topology);
+    g_free(target.uuid);
+    return ok ? g_steal_pointer(&changes) : NULL;
 }

@@ -2,7 +2,7 @@
 #include "switch/calendar.h"
 
 #include "core/fail.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "dialect/nvidia/nvidia_replicas.h"
 #include "json/json.h"
 #include "plan/hourly.h"

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "core/fail.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "kube/clock.h"
 #include "evict/door.h"
 #include "policy/victims/may_end.h"

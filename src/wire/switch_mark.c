@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/switch_mark.h"
 
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 
 #include <glib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  *
  *   gpuledger.io/switch         LABEL=VALUE@TIME   that label of the node gets that value at that time
  *                                                  (RFC 3339)
- *                               or the annotation gpuledger.io/slots (dialect/node_marks.h)
+ *                               or the annotation gpuledger.io/slots (dialect/marks/node_marks.h)
  *   gpuledger.io/switch-state   how far it is (switch/switch_state.h): the time has come
  *
  * What cannot be read stands for a time that has come. Pure functions.

@@ -82,7 +82,8 @@ END_TEST
 
 START_TEST(cordoned_cards_take_nobody)
 {
-    const struct node *node = read_node("gpuledger.io/cordoned-cards", "1, 3");
+    const struct node *node =
+        read_node("gpuledger.io/cordoned-cards", _i ? "1=of:4,3=of:4" : "1, 3");
 
     ck_assert_ptr_null(warning);
     for (int32_t i = 0; i < 4; i++)
@@ -163,7 +164,9 @@ END_TEST
 static const struct {
     const char *value;
     int closed; /* as a set of bits */
-} bad_cordons[] = {{"1=yes", 2}, {"-1", 15}, {"GPU-1", 15}, {"0,x", 15}, {"4", 0}, {"0,0", 1}};
+} bad_cordons[] = {{"1=", 15},     {"-1", 15},    {"GPU-1", 15},   {"0,x", 15},
+                   {"4", 15},      {"0,0", 1},    {"1=GPU-1", 15}, {"1=of:5", 15},
+                   {"1=of:1", 15}, {"1=of:", 15}, {"*=GPU-1", 15}, {"1=of:4,*=1", 15}};
 
 /* Somebody has taken a card out of service, and it may be any. */
 START_TEST(a_cordon_that_nobody_can_read_closes_the_cards_it_may_mean)
@@ -364,7 +367,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_node_may_have_a_policy_of_its_own, 0, 2);
     tcase_add_loop_test(tc, what_no_row_of_the_node_reads_is_said, 0, 4);
-    tcase_add_test(tc, cordoned_cards_take_nobody);
+    tcase_add_loop_test(tc, cordoned_cards_take_nobody, 0, 2);
     tcase_add_loop_test(tc, a_cordon_that_nobody_can_read_closes_the_cards_it_may_mean, 0,
                         G_N_ELEMENTS(bad_cordons));
     tcase_add_test(tc, an_exclusive_card_never_gets_a_second_holder);

@@ -4,7 +4,7 @@
 #include "cmd/changes/places.h"
 #include "cmd/changes/switch_layouts.h"
 #include "core/fail.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "json/json.h"
 #include "kube/api_cluster.h"
 #include "kube/clock.h"

@@ -11,7 +11,7 @@
  */
 #include "core/fail.h"
 #include "dialect/digits.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "core/bytes.h"
 #include "dialect/nvidia/nvidia.h"
 #include "dialect/nvidia/nvidia_replicas.h"

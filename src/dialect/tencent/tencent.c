@@ -24,7 +24,7 @@
 #include "dialect/digits.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "dialect/warning.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "core/fail.h"
 #include "dialect/amounts.h"
 #include "dialect/digits.h"
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 #include "dialect/warning.h"
 
 #include <gpuledger/quantity.h>

@@ -169,6 +169,8 @@ const char *message_of_closure(enum closure closure)
     static const char *const texts[] = {
         [CLOSURE_NONE] = "it is not closed",
         [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
+        [CLOSURE_CORDON_MAYBE] =
+            "it may be a card that the node's gpuledger.io/cordoned-cards names",
         [CLOSURE_CLASS] = "its class in the node's gpuledger.io/share-class cannot be read",
         [CLOSURE_SLOTS] = "the node's gpuledger.io/slots cannot be read",
     };

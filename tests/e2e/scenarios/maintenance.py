@@ -92,11 +92,12 @@ def scenario_cordon(tap):
         card = world.card("before")[1]
         place = f"n1/{card}"
 
-        wanted = [("node n1", None, str(card)), (f"configmap {'/'.join(HEALTH)}", None, str(card))]
+        named = f"{card}=of:2"
+        wanted = [("node n1", None, named), (f"configmap {'/'.join(HEALTH)}", None, str(card))]
         tap.equal(person.changes("cordon", place, "--dry-run"), wanted, "a dry run says what it would write")
         tap.equal((annotation(world), unhealthy(world)), (None, None), "and writes nothing")
         tap.equal(person.changes("cordon", place), wanted, "cordon says what it has written")
-        tap.equal((annotation(world), unhealthy(world)), (str(card), str(card)), "and has written it")
+        tap.equal((annotation(world), unhealthy(world)), (named, str(card)), "and has written it")
         tap.equal(person.changes("cordon", place), [], "once more changes nothing")
         wait_for(lambda: world.ops("/api/v1/nodes/n1")["cards"][card]["closed"], what="the extender knows")
         for name in ("a", "b", "c"):
@@ -196,7 +197,7 @@ def scenario_cordon_drain(tap):
         tap.equal(answer.returncode, 1, "a budget that gives nothing is waited for, and then it stops")
         tap.ok("waits for a PodDisruptionBudget" in answer.stderr and "disruption budget" in answer.stderr,
                "it says why", answer.stderr)
-        tap.equal(annotation(world), str(card), "the card is cordoned")
+        tap.equal(annotation(world), f"{card}=of:2", "the card is cordoned")
         budget["status"]["disruptionsAllowed"] = 2
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
         answer = person.run("drain", f"n1/{card}", "--apply", "-o", "json")
@@ -402,7 +403,7 @@ def scenario_cordon_dra(tap):
                      "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}},
         })
         rule, taint = "devicetaintrule gpuledger-n1-gpu-1", "gpuledger.io/cordoned:NoSchedule"
-        wanted = [("node n1", None, "1"), ("node n1", "GPU-9", "GPU-9,GPU-1"), (rule, None, taint)]
+        wanted = [("node n1", None, "1=GPU-1"), ("node n1", "GPU-9", "GPU-9,GPU-1"), (rule, None, taint)]
         tap.equal(person.changes("cordon", "n1/1", "--dry-run"), wanted, "a dry run says all three")
         tap.equal(world.client.request("GET", RULES)["items"], [], "and writes nothing")
         tap.equal(person.changes("cordon", "n1/1"), wanted, "they are written")
@@ -413,6 +414,6 @@ def scenario_cordon_dra(tap):
                   ("gpuledger.io/cordoned", "NoSchedule"), "and keeps new claims from it")
         tap.equal(person.changes("cordon", "n1/1"), [], "once more changes nothing")
         tap.equal(person.changes("uncordon", "n1/1"),
-                  [("node n1", "1", None), ("node n1", "GPU-9,GPU-1", "GPU-9"), (rule, taint, None)],
+                  [("node n1", "1=GPU-1", None), ("node n1", "GPU-9,GPU-1", "GPU-9"), (rule, taint, None)],
                   "uncordon takes back what was written")
         tap.equal(world.client.request("GET", RULES)["items"], [], "the rule, too")

@@ -5,7 +5,7 @@
  * the Node. Cards are named by index, `*` stands for all that are
  * not named.
  *
- *   gpuledger.io/cordoned-cards   "1,3"   take no new pods
+ *   gpuledger.io/cordoned-cards           cordoned_cards.h
  *   gpuledger.io/exclusive-cards  "0"     take one holder at a time (compute mode EXCLUSIVE_PROCESS)
  *   gpuledger.io/share-class      "0=fixed:4,*=best-effort:8"
  *                                         at most so many holders, each promised that part of compute at
@@ -25,8 +25,7 @@
 
 /* Pure. Items that cannot be read are ignored, but for classes, and `ret_warning`, unless it is NULL or set, says
  * which. */
-void node_marks_apply(const struct node_view *view, struct topology *topology,
-                      char **ret_warning);
+void node_marks_apply(const struct node_view *view, struct topology *topology, char **ret_warning);
 
 /* How many holders at once each card of a node takes at most, as its administrator says it to gpuledger
  * alone, whose node side knows nothing of it:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dialect/node_marks.h"
+#include "dialect/marks/node_marks.h"
 
 #include "core/bytes.h"
+#include "dialect/marks/cordoned_cards.h"
 #include "dialect/warning.h"
 
 #include <gpuledger/error.h>
@@ -15,12 +16,6 @@
 
 /* One item's say about one card; false: it cannot be understood. */
 typedef bool (*mark)(struct topology_card *card, const char *value);
-
-static bool cordon(struct topology_card *card, const char *value)
-{
-    card->closure = CLOSURE_CORDON;
-    return !value;
-}
 
 static bool make_exclusive(struct topology_card *card, const char *value)
 {
@@ -83,7 +78,6 @@ static const struct {
 } marks[] = {
     {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class, CLOSURE_CLASS},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
-    {"gpuledger.io/cordoned-cards", "0,2", cordon, CLOSURE_CORDON, true},
     {"gpuledger.io/physical-memory", "0=16Gi,*=24Gi", set_physical},
     {"gpuledger.io/memory-in-use", "0=97,*=20", set_use, .state = true},
     {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},
@@ -170,12 +164,11 @@ static void apply_marks(const struct node_view *view, struct topology *topology,
                 if (!*g_strstrip(*item) || apply_item(&saying, *item, pass == 0) || !ret_warning ||
                     *ret_warning)
                     continue;
-                *ret_warning = g_strdup_printf("annotation '%s': '%.32s' names none of the %d cards, "
-                                               "names one again, or is not like '%s'; %s",
-                                               marks[i].key, *item, topology->n_cards,
-                                               marks[i].example,
-                                               marks[i].otherwise ? "the cards it may mean are closed"
-                                                                  : "it is ignored");
+                *ret_warning = g_strdup_printf(
+                    "annotation '%s': '%.32s' names none of the %d cards, "
+                    "names one again, or is not like '%s'; %s",
+                    marks[i].key, *item, topology->n_cards, marks[i].example,
+                    marks[i].otherwise ? "the cards it may mean are closed" : "it is ignored");
             }
         }
     }
@@ -273,5 +266,8 @@ void node_marks_apply(const struct node_view *view, struct topology *topology, c
     for (int32_t i = 0; i < topology->n_cards; i++)
         by_itself[i] = topology->cards[i].slots;
     apply_marks(view, topology, ret_warning);
+    if (!view->as_new)
+        cordoned_cards_apply(string_pairs_get(&view->annotations, CORDONED_CARDS_KEY), topology,
+                             ret_warning);
     bound_slots(view, topology, by_itself, ret_warning);
 }
