@@ -49,6 +49,7 @@ static const struct flavour {
 };
 static const struct flavour *flavour;
 static int64_t roominess = 1; /* so many times as much fits on a card */
+static bool alike;            /* what pods ask for and are differs little */
 
 static void set_row(const struct dialect *dialect)
 {
@@ -88,7 +89,8 @@ static struct request *draw_request(int64_t units_max)
     struct request *request = request_new(row, chance_percent(85) ? 1 : 2);
 
     request->match_amount = chance_between(1, units_max);
-    request->host = (struct host){chance_between(0, 3) * 100, chance_between(0, 2) * GIB};
+    request->host = (struct host){chance_between(0, alike ? 1 : 3) * 100,
+                                  chance_between(0, alike ? 0 : 2) * GIB};
     for (uint32_t i = 0; i < request->n_asks; i++) {
         struct card_ask *ask = &request->asks[i];
         *ask = (struct card_ask){.container = (int32_t)i, .count = chance_percent(85) ? 1 : 2};
@@ -97,7 +99,7 @@ static struct request *draw_request(int64_t units_max)
             continue;
         }
         ask->memory = (struct amount){chance_between(1, units_max), AMOUNT_NODE_UNITS};
-        ask->core = flavour->no_core || chance_percent(60)
+        ask->core = flavour->no_core || alike || chance_percent(60)
                         ? 0
                         : (int32_t)(chance_between(1, 10) * 100 / roominess);
         ask->exclusive = !flavour->no_whole && units_max > 2 && chance_percent(8);
@@ -111,7 +113,7 @@ static struct pod_facts *draw_facts(void)
     const struct string_pair requests[] = {{"example.com/x", amount}};
     const struct container_view container = {.name = "c", .requests = {requests, 1}};
 
-    g_snprintf(amount, sizeof amount, "%u", chance_below(4));
+    g_snprintf(amount, sizeof amount, "%u", chance_below(alike ? 2 : 4));
     return pod_facts_new(&(struct pod_view){.containers = &container, .n_containers = 1});
 }
 
@@ -132,7 +134,7 @@ static enum admission admit(const struct node *node, const struct request *reque
 static struct work_class *draw_class(void)
 {
     static struct work_class *all[3];
-    const unsigned drawn = chance_below(6);
+    const unsigned drawn = alike ? G_N_ELEMENTS(all) : chance_below(6);
 
     for (unsigned i = 0; i < G_N_ELEMENTS(all) && !all[i]; i++) {
         all[i] = work_class_new();
@@ -423,6 +425,7 @@ static void try_crowds(void)
     chance_init(property, 1000);
     while (chance_next_event()) {
         struct scene scene;
+        alike = chance_percent(80);
         draw_scene(&scene, (uint32_t)chance_between(PODS_MAX, CROWD_MAX));
         compare_crowd(&scene);
         crowds += scene.n_pods > VICTIMS_FEW;
@@ -431,6 +434,7 @@ static void try_crowds(void)
     }
     HOLDS(scenes < 100 || crowds * 4 >= scenes, "%u of %u scenes had many pods", crowds, scenes);
     roominess = 1;
+    alike = false;
 }
 
 int main(void)

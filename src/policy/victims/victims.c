@@ -276,9 +276,10 @@ static size_t count_needed(struct search *search, const struct crowd *crowd, siz
 
     if (needed == search->n || !search->query->one_card)
         return from;
-    for (; i < crowd->n && are_alike(search, crowd->victims[i], needed); i++)
+    for (; i < crowd->n && !is_over(search) && are_alike(search, crowd->victims[i], needed); i++) {
         count(search, crowd->victims[i]);
-    search->tries += (unsigned)(i - from);
+        search->tries++;
+    }
     return i;
 }
 
