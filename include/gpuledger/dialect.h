@@ -274,6 +274,9 @@ struct dialect {
     bool any_phase;
     /* The annotations that make it forget that promise. NULL: it ends by itself. */
     void (*write_revoked)(struct annotations *annotations);
+    /* It may begin with the first pod of the cluster's list, of whatever node, and goes by the time of its promise
+     * (queue/turns/turns.h). */
+    bool whole_cluster;
     /* Whether write_annotations makes the node side prefer the new pod to a promise of that time on the
      * node. NULL: never. */
     bool (*outranks)(const struct node *node, int64_t time);
@@ -393,6 +396,10 @@ enum admission dialect_admit(const struct node *node, const struct admission_que
 
 /* The same without where and why, and so much cheaper. */
 enum admission dialect_admits(const struct node *node, const struct admission_query *query);
+
+/* The least time of the stray promises of the node that a new pod of the dialect outranks; INT64_MAX: there is
+ * none. */
+int64_t dialect_outranked(const struct node *node, const struct dialect *dialect);
 
 /* Whether some node side there reads what the pod asks for, room or not. */
 bool dialect_serves(const struct node *node, const struct request *request);

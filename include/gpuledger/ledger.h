@@ -288,6 +288,8 @@ struct allocation {
     int64_t match_amount;    /* as in struct request */
     int64_t card_units; /* what its card had when it was placed, AMOUNT_NODE_UNITS; 0: not known */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
+    int64_t
+        turn; /* of a booking: the time that its promise says, in the dialect's unit; 0: that time */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
     bool refused;            /* of a booking: no Binding of it was, or will be, carried out */
     bool waited_out;         /* it has waited as long as anybody may, and never waits again */

@@ -29,3 +29,16 @@ void lookalikes_find(const struct node *node, const struct request *request,
     }
     *ret_in_flight = found;
 }
+
+int64_t dialect_outranked(const struct node *node, const struct dialect *dialect)
+{
+    int64_t least = INT64_MAX;
+
+    for (guint i = 0; node->promised && i < node->promised->len; i++) {
+        const struct promised *promised = &g_array_index(node->promised, struct promised, i);
+        if (promised->dialect == dialect && dialect->outranks &&
+            dialect->outranks(node, promised->time))
+            least = MIN(least, promised->time);
+    }
+    return least;
+}

@@ -2,6 +2,7 @@
 #include "queue/strays.h"
 
 #include "core/ledger.h"
+#include "queue/turns/turns.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -11,7 +12,7 @@ struct entry {
     struct group *node;
     GQueue *tenant; /* who is to be revoked of its namespace; NULL: it is not to be */
     struct size *size;
-    GSequenceIter *in_size;
+    GSequenceIter *in_size, *in_cluster; /* the latter NULL: only its own node's side looks there */
     GList in_node, in_tenant, in_heard;
     uint32_t generation;
     int64_t not_before_ms; /* monotonic */
@@ -32,6 +33,7 @@ struct group {
 struct strays {
     GHashTable *entries; /* set of struct entry, by dialect and UID */
     GQueue heard;        /* of the same, who was heard of last at the end */
+    GSequence *cluster;  /* those of `whole_cluster`, by time */
     GHashTable *nodes;   /* name, the group's own -> struct group *; none is empty */
     GHashTable
         *tenants; /* namespace -> GQueue of struct entry, who was tried last at the end; none is
@@ -86,6 +88,7 @@ struct strays *strays_new(void)
     struct strays *strays = g_new0(struct strays, 1);
 
     strays->entries = g_hash_table_new_full(hash_stray, same_stray, free_entry, NULL);
+    strays->cluster = g_sequence_new(NULL);
     strays->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_group);
     strays->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return strays;
@@ -104,6 +107,7 @@ void strays_free(struct strays *strays)
     g_hash_table_unref(strays->tenants);
     g_hash_table_unref(strays->nodes);
     g_hash_table_unref(strays->entries);
+    g_sequence_free(strays->cluster);
     g_free(strays);
 }
 
@@ -112,16 +116,16 @@ void strays_free(struct strays *strays)
 /* Its own scheduler may have written it a moment ago, and bind the pod next. It writes the time of day. */
 static bool may_be_bound(const struct dialect *dialect, const struct pod_view *pod, int64_t time)
 {
-    return !pod_view_is_bound(pod) && !pod_view_is_terminal(pod) && time > 1 &&
+    return !pod_view_is_bound(pod) && !pod_view_is_terminal(pod) && time >= TURN_EARLIEST &&
            dialect->scheduler && g_strcmp0(pod->scheduler_name, dialect->scheduler) == 0;
 }
 
-bool strays_read(const struct dialect *dialect, const struct pod_view *pod, struct stray *ret_stray)
+bool strays_read(const struct dialect *dialect, const struct pod_view *pod, struct stray *ret_stray,
+                 bool *ret_awaited)
 {
     struct device_promise promise;
-    bool awaited;
 
-    if (!dialect_read_promise(dialect, pod, &promise, &awaited) || awaited)
+    if (!dialect_read_promise(dialect, pod, &promise, ret_awaited))
         return false;
     *ret_stray = (struct stray){
         .dialect = dialect,
@@ -197,6 +201,18 @@ static void join_size(struct group *group, struct entry *entry)
     }
     entry->size = group->sizes->pdata[at];
     entry->in_size = g_sequence_insert_sorted(entry->size->entries, entry, by_time, NULL);
+}
+
+int64_t strays_least_before(const struct strays *strays, const char *ns, const char *name)
+{
+    GSequenceIter *at = g_sequence_get_begin_iter(strays->cluster);
+
+    for (int i = 1; !g_sequence_iter_is_end(at); i++, at = g_sequence_iter_next(at)) {
+        const struct stray *stray = &((const struct entry *)g_sequence_get(at))->stray;
+        if (i > TURNS_LOOK_MAX || turns_compare(stray->ns, stray->name, ns, name) < 0)
+            return stray->time;
+    }
+    return INT64_MAX;
 }
 
 static void leave_size(struct group *group, struct entry *entry)
@@ -279,6 +295,8 @@ static void forget(struct strays *strays, struct ledger *ledger, struct entry *e
     g_queue_unlink(&group->entries, &entry->in_node);
     g_queue_unlink(&strays->heard, &entry->in_heard);
     leave_size(group, entry);
+    if (entry->in_cluster)
+        g_sequence_remove(entry->in_cluster);
     if (entry->tenant)
         g_queue_unlink(entry->tenant, &entry->in_tenant);
     if (entry->tenant && g_queue_is_empty(entry->tenant)) {
@@ -316,6 +334,8 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
     g_queue_push_tail_link(&entry->node->entries, &entry->in_node);
     g_queue_push_tail_link(&strays->heard, &entry->in_heard);
     join_size(entry->node, entry);
+    if (stray->dialect->whole_cluster)
+        entry->in_cluster = g_sequence_insert_sorted(strays->cluster, entry, by_time, NULL);
     if (stray->revocable) {
         entry->tenant = find_queue(strays, stray->ns);
         g_queue_push_head_link(entry->tenant, &entry->in_tenant);

@@ -30,9 +30,9 @@ struct stray {
 struct strays *strays_new(void);
 void strays_free(struct strays *strays);
 
-/* Reads the dialect's promise of the pod; false: it makes none that is stray. */
-bool strays_read(const struct dialect *dialect, const struct pod_view *pod,
-                 struct stray *ret_stray);
+/* Reads the dialect's promise of the pod; false: it makes none. It is stray unless it is awaited. */
+bool strays_read(const struct dialect *dialect, const struct pod_view *pod, struct stray *ret_stray,
+                 bool *ret_awaited);
 
 /* Whether kubelet will ask for what the pod was promised, in whichever dialect, however long that takes. */
 bool strays_await(const struct pod_view *pod);
@@ -51,6 +51,11 @@ void strays_sweep(struct strays *strays, struct ledger *ledger, uint32_t generat
 
 /* Tells the ledger those of a node that it has just come to know. */
 void strays_show(const struct strays *strays, struct ledger *ledger, const char *node);
+
+/* The least time of those, on whatever node, whose pods come before that one in the API server's list, of dialects
+ * whose node side may begin there (`whole_cluster`); INT64_MAX: there is none. After TURNS_LOOK_MAX others, of
+ * whichever is next. */
+int64_t strays_least_before(const struct strays *strays, const char *ns, const char *name);
 
 /* Until it says no. */
 void strays_each(const struct strays *strays, const char *node,

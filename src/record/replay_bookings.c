@@ -23,7 +23,7 @@ bool replay_put_booking(struct replay *replay, const struct record_line *line,
     booking->state = state;
     booking->since_ms = line->ms;
     ledger_drop(ledger, booking->uid);
-    ledger_put(ledger, node, booking);
+    store_take_turn(replay->extender.store, ledger_put(ledger, node, booking));
     return true;
 }
 

@@ -54,6 +54,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->waiting = allocation->dialect->in_flight != NULL;
     allocation->heeded = true;
     allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
+    allocation->turn = entry->turn;
     allocation_witness(allocation, node);
     allocation->card_units = units_of_card(allocation, node);
     return ledger_reserve(ledger, node->name, allocation, ret_reason);
@@ -112,6 +113,10 @@ void booking_encode_on(struct json_writer *writer, const struct allocation *book
     if (booking->terms && booking->terms->memory_wanted > 0)
         json_key_int(writer, "wanted", booking->terms->memory_wanted);
     json_key_string(writer, "time", time);
+    if (booking->turn > 0) {
+        g_autofree char *turn = g_strdup_printf("%" G_GINT64_FORMAT, booking->turn);
+        json_key_string(writer, "turn", turn);
+    }
     json_key_array(writer, "shares");
     for (uint32_t i = 0; i < booking->n_shares; i++) {
         const struct share share = as_granted(booking, i);
@@ -122,7 +127,7 @@ void booking_encode_on(struct json_writer *writer, const struct allocation *book
 }
 
 struct booking {
-    const char *uid, *ns, *name, *node, *dialect, *time, *work_class;
+    const char *uid, *ns, *name, *node, *dialect, *time, *turn, *work_class;
     int64_t amount, wanted, card_units;
     bool oversubscribes;
     const cJSON *shares;
@@ -135,6 +140,7 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_STRING(struct booking, node, "node", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, dialect, "dialect", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, turn, "turn", 0),
     JSON_FIELD_STRING(struct booking, work_class, "class", 0),
     JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
     JSON_FIELD_INT64(struct booking, card_units, "cardUnits", 0),
@@ -170,12 +176,13 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
                                   const struct classes *classes, const char **ret_node)
 {
     struct booking booking = {0};
-    gint64 time_ns;
+    gint64 time_ns, turn = 0;
     const cJSON *item;
     uint32_t n = 0;
 
     if (!json_decode(arena, object, booking_fields, &booking, NULL) ||
-        !g_ascii_string_to_signed(booking.time, 10, 0, G_MAXINT64, &time_ns, NULL))
+        !g_ascii_string_to_signed(booking.time, 10, 0, G_MAXINT64, &time_ns, NULL) ||
+        (booking.turn && !g_ascii_string_to_signed(booking.turn, 10, 0, G_MAXINT64, &turn, NULL)))
         return NULL;
     const struct dialect *dialect = dialect_find(booking.dialect);
     const int n_shares = cJSON_GetArraySize(booking.shares);
@@ -202,6 +209,7 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     allocation->work_class =
         booking.work_class ? work_class_ref(classes_find(classes, booking.work_class)) : NULL;
     allocation->assume_time_ns = time_ns;
+    allocation->turn = turn;
     *ret_node = booking.node;
     return g_steal_pointer(&allocation);
 }

@@ -10,6 +10,7 @@
 struct booking_entry {
     const char *uid, *ns, *name;
     const struct moment *moment;
+    int64_t turn; /* as in struct allocation */
 };
 
 /* Reserves the placement's shares for the pod, later than all others on the node: node sides serve

@@ -76,6 +76,7 @@ struct store *store_new(const struct store_options *options)
     store->changes = changes_new();
     store->waits = waits_new();
     store->strays = strays_new();
+    store->turns = turns_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
@@ -117,6 +118,7 @@ void store_free(struct store *store)
     changes_free(store->changes);
     waits_free(store->waits);
     strays_free(store->strays);
+    turns_free(store->turns);
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);

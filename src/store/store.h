@@ -24,6 +24,7 @@
 #include "queue/hints.h"
 #include "queue/nominees.h"
 #include "queue/strays.h"
+#include "queue/turns/turns.h"
 #include "store/observer.h"
 #include "queue/quotas.h"
 #include "policy/victims/stand_in.h"
@@ -252,6 +253,12 @@ struct hints *store_hints(struct store *store);
 
 /* Under the lock: promises that are stray. */
 struct strays *store_strays(const struct store *store);
+/* Under the lock: the time that a new pod's promise on the node would say (queue/turns/turns.h), where the dialect
+ * needs one; 0: there is none until others are served or revoked. -1: it needs none. */
+int64_t store_choose_turn(const struct store *store, const struct dialect *dialect,
+                          const struct node *node, const struct turn *pod, int64_t now_ns);
+/* Under the lock: a booking is there, and keeps its turn. */
+void store_take_turn(struct store *store, const struct allocation *booked);
 /* What a record says of one; of one that is not, or no longer, only dialect and UID. */
 void store_set_promise(struct store *store, const struct stray *stray, bool stands);
 

@@ -83,6 +83,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     g_hash_table_remove(store->named, uid);
     g_hash_table_remove(store->doubted, uid);
     waits_forget(store->waits, uid);
+    turns_drop(store->turns, uid);
     sealing_forget(store->sealing, uid);
     store_tell_gangs(store);
     store_hope_groups(store);
@@ -271,6 +272,8 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     const struct allocation *held =
         ledger_put(store->ledger, pod->node_name, take_allocation);
     waits_note(store->waits, held, pod->started);
+    if (!held->waiting && !held->awaited)
+        turns_drop(store->turns, held->uid);
     if (held->started && !had_started && rejects_concern(store->rejects, held->node)) {
         rejects_note_start(store->rejects, held);
         ledger_mark_freed(store->ledger, held->node->name);

@@ -4,6 +4,7 @@
 #include "store/changes/node_changes.h"
 #include "queue/pod_rules.h"
 #include "queue/strays.h"
+#include "queue/turns/turns.h"
 #include "queue/sleepers.h"
 #include "store/store.h"
 #include "queue/waits.h"
@@ -66,6 +67,7 @@ struct store {
     struct changes *changes; /* nodes that are being changed */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct strays *strays;   /* that are stray */
+    struct turns *turns;     /* of those that are awaited, where their times must be in order */
     struct sealing *sealing; /* pods by their seals */
     GHashTable *marks;       /* node name -> struct plan_mark * */
     struct idleness *idleness; /* NULL: no source tells */

@@ -6,7 +6,8 @@
 
 struct news {
     struct stray stray;
-    bool stands;
+    bool made, awaited; /* as read */
+    bool stands;        /* and is stray */
     uint64_t number;
 };
 
@@ -33,12 +34,44 @@ static void tell(struct store *store, const struct news *news)
 
 void store_set_promise(struct store *store, const struct stray *stray, bool stands)
 {
-    struct news news = {*stray, stands, 0};
+    struct news news = {.stray = *stray, .stands = stands};
 
     store_lock(store);
     note(store, &news);
     store_unlock(store);
     tell(store, &news);
+}
+
+/* Under the lock. kubelet will ask for what is awaited, and the pod keeps its turn; but nobody is kept waiting by
+ * a time that its author made up. */
+static void judge(struct store *store, struct news *news)
+{
+    const struct stray *stray = &news->stray;
+    const bool ordered = news->made && news->awaited && stray->dialect->whole_cluster;
+    const bool ours = ordered && turns_wrote(store->turns, stray->uid, stray->time);
+
+    news->stands =
+        news->made && (!news->awaited || (ordered && !ours && stray->time < TURN_EARLIEST));
+    if (ordered && !news->stands && (ours || stray->time <= TURN_LATEST))
+        turns_set(store->turns, &(struct turn){stray->uid, stray->ns, stray->name, stray->time},
+                  false);
+}
+
+int64_t store_choose_turn(const struct store *store, const struct dialect *dialect,
+                          const struct node *node, const struct turn *pod, int64_t now_ns)
+{
+    if (!dialect->whole_cluster)
+        return -1;
+    return turns_choose(store->turns, store->ledger, pod, now_ns / G_GINT64_CONSTANT(1000000000),
+                        MIN(dialect_outranked(node, dialect),
+                            strays_least_before(store->strays, pod->ns, pod->name)));
+}
+
+void store_take_turn(struct store *store, const struct allocation *booked)
+{
+    if (booked->turn > 0)
+        turns_set(store->turns, &(struct turn){booked->uid, booked->ns, booked->name, booked->turn},
+                  true);
 }
 
 void store_note_promises(struct store *store, const struct pod_view *pod)
@@ -52,11 +85,13 @@ void store_note_promises(struct store *store, const struct pod_view *pod)
         g_assert(n < DIALECTS_MAX);
         struct news *next = &news[n++];
         *next = (struct news){.stray = {dialects[i], .uid = pod->uid}};
-        next->stands = strays_read(dialects[i], pod, &next->stray);
+        next->made = strays_read(dialects[i], pod, &next->stray, &next->awaited);
     }
     store_lock(store);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        judge(store, &news[i]);
         note(store, &news[i]);
+    }
     store_unlock(store);
     for (int i = 0; i < n; i++)
         tell(store, &news[i]);

@@ -126,6 +126,7 @@ static bool book(struct journal *journal, const char *node, struct allocation *t
     } else {
         take_booking->since_ms = moment.now_ms;
         take_booking = ledger_put(ledger, node, take_booking);
+        store_take_turn(journal->store, take_booking);
         char *entry = describe(take_booking);
         observer_tell(observer, &(struct observation){OBSERVED_INHERITED, observer_number(observer),
                                                       .key = take_booking->uid, .booking = entry});

@@ -305,12 +305,6 @@ def check(stage, plugin, node_name="n"):
     need(picked == {"p"}, f"p is bound, and {plugin.name} hands it what {', '.join(picked)} was promised")
 
 
-KNOWN = {
-    f"volcano-{version}: in flight elsewhere": "only one pod of the cluster may be in flight with these versions, and "
-    "nothing on a node tells them from v1.12" for version in ("v1.9.4", "v1.11.0")
-}
-
-
 def fate(plugin, name):
     act, must, real = FATES[name]
 
@@ -359,22 +353,47 @@ def made_again(plugin):
         name=f"{plugin.name}: node made again")(play)
 
 
-def elsewhere(plugin):
-    """a is in flight on another node, first in the list and earlier."""
+def elsewhere(plugin, first, then):
+    """One pod is in flight on another node when the next one comes: both are served their own, whichever comes first in
+    the list, and so does a third between them."""
+
+    def play(stage):
+        nodes = dict(zip((first, then, "f"), ("other", "n", "third")))
+        for node_name in nodes.values():
+            plugin.node(stage, node_name)
+        stage.start()
+        bound = []
+        for name, node_name in nodes.items():
+            wanted = stage.pod(name, plugin.wish(4000))
+            stage.sync()
+            need(not stage.try_once(wanted, node_name), f"{name} is bound")
+            stage.sync()
+            bound.append(name)
+            for each in bound:
+                picked = plugin.picked(stage, nodes[each])
+                need(picked == {each}, f"{plugin.name} hands {each} what {', '.join(picked)} was promised")
+
+    row(plugin.source, f"{first} is in flight on another node when {then} comes, and then f on a third",
+        "v1.9.4 to v1.11.0 begin with the list's first pod, of whatever node", "each is bound and picked",
+        name=f"{plugin.name}: in flight elsewhere, {first} before {then}")(play)
+
+
+def planted_elsewhere(plugin):
+    """A tenant's pod comes first in the list, with the words of another node and whatever time."""
 
     def play(stage):
         plugin.node(stage)
         plugin.node(stage, "other")
+        for number, time_said in enumerate(("0", "1", "2", "3000000000")):
+            said = {key: time_said if key.endswith("-time") else value for key, value in plugin.words("other").items()}
+            said = {key: "other" if key.endswith("-node") else value for key, value in said.items()}
+            stage.pod(f"a{number}", plugin.wish(12000), said, schedulerName=None)
         stage.start()
-        wanted = stage.pod("a", plugin.wish(12000))
-        stage.sync()
-        need(not stage.try_once(wanted, "other"), "a is bound")
-        stage.sync()
-        judge(stage, plugin, False)
+        judge(stage, plugin, True)
 
-    row(plugin.source, "a is in flight on another node, and comes first in the list", "v1.9.4 to v1.11.0 begin with the list's "
-        "first pod, of whatever node", "p is bound and picked, or refused",
-        KNOWN.get(f"{plugin.name}: in flight elsewhere", ""), name=f"{plugin.name}: in flight elsewhere")(play)
+    row(plugin.source, "pods without a node have the words of another node, with several times",
+        "v1.9.4 to v1.11.0 begin with the list's first pod, of whatever node", "p is bound and picked",
+        name=f"{plugin.name}: planted elsewhere")(play)
 
 
 def without_rights(plugin):
@@ -407,6 +426,8 @@ for each in PLUGINS:
         fate(each, title)
     planted(each)
     made_again(each)
-    elsewhere(each)
+    elsewhere(each, "a", "p")
+    elsewhere(each, "p", "a")
+    planted_elsewhere(each)
 
 assert NAMESPACE == "ml", "names sort as above"

@@ -137,8 +137,10 @@ START_TEST(a_stray_promise_is_known)
         .annotations = PAIRS({"volcano.sh/vgpu-node", "n1"}, {"volcano.sh/vgpu-time", "7"},
                              {"volcano.sh/devices-to-allocate", "GPU-a,NVIDIA,1,0:"})};
     struct stray stray;
+    bool awaited;
 
-    ck_assert(strays_read(dialect_find("volcano-vgpu"), &pod, &stray));
+    ck_assert(strays_read(dialect_find("volcano-vgpu"), &pod, &stray, &awaited));
+    ck_assert(!awaited);
     list_all();
     for (int i = 0; i < 1 + (_i == 1); i++) {
         if (i == 1)

@@ -372,11 +372,11 @@ END_TEST
 /* Which is about to bind the pod; but it does not write a time of 0. */
 START_TEST(that_of_volcano_itself_is_left_alone)
 {
-    plant(NEWEST, "evil/p", "\"volcano\"", "1000");
+    plant(NEWEST, "evil/p", "\"volcano\"", "1767225600");
     ck_assert_uint_eq(revoke_some(), 0);
     add(NEWEST, "q");
     bind_to(NEWEST, "q", "");
-    ck_assert_int_lt(number("q", NEWEST->time), 1000);
+    ck_assert_int_lt(number("q", NEWEST->time), 1767225600);
     serve(NEWEST, "q");
     plant(NEWEST, "evil/p0", "\"volcano\"", "0");
     add(NEWEST, "r");
@@ -516,6 +516,99 @@ START_TEST(a_mark_that_was_lost_is_made_up_for)
 }
 END_TEST
 
+/* --- plugins that begin with the first pod of the cluster --------------------------------------- */
+
+#define TIME_OF_DAY INT64_C(1700000000)
+
+static void put_second_node(void)
+{
+    fake_cluster_put_other_node(cluster, "w", NEWEST->status);
+    fake_cluster_annotate_node(cluster, "w", NEWEST->key, NEWEST->cards);
+    world_catch_up(&world);
+}
+
+START_TEST(of_two_nodes_the_first_pod_has_the_larger_time)
+{
+    const char *order[] = {_i ? "a" : "b", _i ? "b" : "a"};
+
+    put_second_node();
+    for (int i = 0; i < 2; i++) {
+        add(NEWEST, order[i]);
+        world_expect_bind(&world, order[i], i ? "w" : "v", "");
+        world_catch_up(&world);
+    }
+    ck_assert_int_gt(number("a", NEWEST->time), number("b", NEWEST->time));
+    ck_assert_int_gt(number(order[0], NEWEST->time), TIME_OF_DAY);
+}
+END_TEST
+
+/* Bound by its author to a node that is not there, so that no kubelet asks for it. */
+static void put_on_ghost(void)
+{
+    fake_cluster_add_pod(
+        cluster,
+        &(struct fake_pod){.name = "a/a", .containers = NEWEST->containers, .node = "ghost"});
+    fake_cluster_annotate(cluster, "a/a", NEWEST->phase, "allocating");
+    fake_cluster_annotate(cluster, "a/a", NEWEST->promised, "GPU-a,NVIDIA,9000,0:");
+    fake_cluster_annotate(cluster, "a/a", NEWEST->promised_node, "ghost");
+    fake_cluster_annotate(cluster, "a/a", NEWEST->time, "1");
+}
+
+START_TEST(a_time_that_an_author_made_up_is_revoked)
+{
+    if (_i) { /* or written over that of gpuledger */
+        put_second_node();
+        add(NEWEST, "a");
+        world_expect_bind(&world, "a", "w", "");
+        fake_cluster_annotate(cluster, "a", NEWEST->time, "1");
+    } else {
+        put_on_ghost();
+    }
+    world_catch_up(&world);
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", BARRED);
+    ck_assert_uint_eq(revoke_some(), 1);
+    bind_to(NEWEST, "q", "");
+    ck_assert_uint_eq(revoke_some(), 0);
+}
+END_TEST
+
+/* One that gpuledger has written itself, beside a planted one, is none of those. */
+START_TEST(a_small_time_of_ours_is_left_alone)
+{
+    put_second_node();
+    plant(NEWEST, "evil/p", "\"default-scheduler\"", "1000");
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", "");
+    ck_assert_int_lt(number("q", NEWEST->time), 1000);
+    ck_assert_uint_eq(revoke_some(), 1); /* the planted one */
+    ck_assert_uint_eq(revoke_some(), 0);
+    add(NEWEST, "r");
+    world_expect_bind(&world, "r", "w", "");
+    world_catch_up(&world);
+    ck_assert_int_lt(number("r", NEWEST->time), number("q", NEWEST->time));
+    serve(NEWEST, "q");
+    serve(NEWEST, "r");
+    add(NEWEST, "s");
+    bind_to(NEWEST, "s", "");
+    ck_assert_int_gt(number("s", NEWEST->time), TIME_OF_DAY);
+}
+END_TEST
+
+/* A time far ahead leaves room for others, too. */
+START_TEST(a_time_far_ahead_counts_for_nothing)
+{
+    put_second_node();
+    add(NEWEST, "z");
+    world_expect_bind(&world, "z", "w", "");
+    fake_cluster_annotate(cluster, "z", NEWEST->time,
+                          _i ? "9223372036854775807" : "4611686018427387904");
+    world_catch_up(&world);
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("strays");
@@ -539,6 +632,10 @@ int main(void)
                         G_N_ELEMENTS(sites));
     tcase_add_loop_test(tests, who_was_seen_served_stays_on_its_card, 0, G_N_ELEMENTS(sites));
     tcase_add_test(tests, a_mark_that_was_lost_is_made_up_for);
+    tcase_add_loop_test(tests, of_two_nodes_the_first_pod_has_the_larger_time, 0, 2);
+    tcase_add_loop_test(tests, a_time_that_an_author_made_up_is_revoked, 0, 2);
+    tcase_add_test(tests, a_small_time_of_ours_is_left_alone);
+    tcase_add_loop_test(tests, a_time_far_ahead_counts_for_nothing, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

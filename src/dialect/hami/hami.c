@@ -466,9 +466,11 @@ const struct dialect dialect_volcano_vgpu = {
                 "many MiB (`--volcano-memory-factor`). Of cards in MIG mode the templates of "
                 "`--hami-mig-templates`, which are groups named `group1`, `group2` and so on in "
                 "that order, as in Volcano's ConfigMap `volcano-vgpu-device-config`.",
-            .writes = "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "
-                      "`bind-phase` and `bind-time`. A MIG instance is "
-                      "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
+            .writes =
+                "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "
+                "`bind-phase` and `bind-time`. `vgpu-time` is an order among the pods that wait, "
+                "and the time of day for one that waits alone. A MIG instance is "
+                "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
             .played =
                 "volcano-vgpu-device-plugin v1.9.0, v1.9.4, v1.11.0 and v1.12.0, the last two "
                 "with MIG. Read besides: v1.10.0, 4fb76ba",
@@ -491,5 +493,6 @@ const struct dialect dialect_volcano_vgpu = {
     .any_phase = true,
     .write_revoked = volcano_write_revoked,
     .outranks = volcano_outranks,
+    .whole_cluster = true,
     FUNCTIONS(volcano),
 };

@@ -101,15 +101,13 @@ static void write_words(const struct vgpu *vgpu, const struct allocation *alloca
 }
 
 /* The plugin serves the pod with the least time: that of the new pod, then, beside stray promises. */
-static int64_t time_to_write(const struct vgpu *vgpu, const struct node *node, int64_t seconds)
+static int64_t time_to_write(const struct allocation *allocation, const struct node *node)
 {
-    for (guint i = 0; node->promised && i < node->promised->len; i++) {
-        const struct promised *promised = &g_array_index(node->promised, struct promised, i);
-        if (promised->dialect == vgpu->dialect && vgpu->dialect->outranks &&
-            vgpu->dialect->outranks(node, promised->time))
-            seconds = MIN(seconds, promised->time - 1);
-    }
-    return seconds;
+    const int64_t outranked = dialect_outranked(node, allocation->dialect);
+    const int64_t seconds =
+        allocation->turn ? allocation->turn : allocation->assume_time_ns / NS_PER_S;
+
+    return outranked == INT64_MAX ? seconds : MIN(seconds, outranked - 1);
 }
 
 void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *allocation,
@@ -128,7 +126,7 @@ void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *al
         annotations_add(annotations, vgpu->instances, g_strdup(instances->str));
     annotations_add(annotations, vgpu->node, g_strdup(node->name));
     annotations_add(annotations, vgpu->time,
-                    g_strdup_printf("%" G_GINT64_FORMAT, time_to_write(vgpu, node, seconds)));
+                    g_strdup_printf("%" G_GINT64_FORMAT, time_to_write(allocation, node)));
     annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_ALLOCATING));
     annotations_add(annotations, vgpu->bind_time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
 }

@@ -186,16 +186,32 @@ static bool is_late(enum reason reason)
     return reason == REASON_AWAITING_ASSIGNMENT || reason == REASON_AWAITING_TURN;
 }
 
+/* The plugin may take the first pod of the cluster for it, or it for a pod of another node, unless their times
+ * are in order. */
+static void take_turn(struct attempt *attempt, const struct store *store, const struct node *node,
+                      const struct placement *placement, struct booking_entry *entry)
+{
+    const struct turn pod = {entry->uid, entry->ns, entry->name, 0};
+    const int64_t turn =
+        store_choose_turn(store, placement->request->dialect, node, &pod, entry->moment->now_ns);
+
+    entry->turn = MAX(turn, 0);
+    if (turn == 0)
+        attempt->waits = REASON_PROMISE_STANDS;
+}
+
 static enum attempt_step place(struct attempt *attempt, struct store *store, struct ledger *ledger,
                                const struct moment *moment, GError **error)
 {
     const struct node *node = ledger_node(ledger, attempt->args->node);
-    const struct booking_entry entry = {attempt->args->pod_uid, attempt->args->pod_namespace,
-                                        attempt->args->pod_name, moment};
+    struct booking_entry entry = {attempt->args->pod_uid, attempt->args->pod_namespace,
+                                  attempt->args->pod_name, moment};
     const struct allocation *booked = NULL;
     struct placement placement;
     enum reason reason = ask(attempt, store, node, moment, &placement);
 
+    if (reason == REASON_NONE && attempt->waits == REASON_NONE)
+        take_turn(attempt, store, node, &placement, &entry);
     if (attempt->waits != REASON_NONE)
         return wait_or_turn(attempt, store, moment, error);
     /* Sent now, its fate would not be known, and the card booked until it is settled. */
@@ -206,6 +222,7 @@ static enum attempt_step place(struct attempt *attempt, struct store *store, str
         booked = booking_reserve(ledger, node, &entry, &placement, &reason);
     if (booked) {
         const struct pod_view pod = describe_pod(attempt);
+        store_take_turn(store, booked);
         store_take_room(store, &pod, attempt->request, node->name);
         hints_book(store_hints(store), attempt->args->pod_uid, node->name, moment->now_ms);
         return enter(attempt, ledger, booked, error);
