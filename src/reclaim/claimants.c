@@ -86,34 +86,50 @@ static GArray *list_claimants(struct reclaimer *reclaimer)
     return list;
 }
 
-/* Who comes with the pod, as many as its group lacks, itself first; NULL: its group is not due. Free with
- * g_strfreev. */
-static char **list_members(struct reclaimer *reclaimer, const char *uid)
+/* Pods that get room together, or none of them. */
+struct party {
+    char **uids; /* NULL: their group is not due */
+    char *group; /* "NAMESPACE/NAME", or NULL */
+    guint n;
+    struct pod_view *views; /* of each, borrowed from the ground; NULL: not read yet */
+};
+
+static void party_clear(struct party *party)
+{
+    g_strfreev(party->uids);
+    g_free(party->group);
+    g_free(party->views);
+}
+typedef struct party party;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(party, party_clear)
+
+/* Who comes with the pod, as many as its group lacks, itself first. */
+static void list_members(struct reclaimer *reclaimer, const char *uid, struct party *party)
 {
     struct store *store = reclaimer->args.store;
     const char *const alone[] = {uid, NULL};
     struct gang_row row;
-    char **uids = NULL;
 
     store_lock(store);
     const enum gang_answer answer = gangs_judge(store_gangs(store), uid, reclaimer->now_ms);
-    if (answer == GANG_NONE)
-        uids = g_strdupv((char **)alone);
-    else if ((answer == GANG_YES || answer == GANG_NO_ROOM) &&
-             gangs_tell(store_gangs(store), uid, &row))
-        uids = gangs_without(store_gangs(store), uid);
-    store_unlock(store);
-    if (!uids || answer == GANG_NONE)
-        return uids;
-    const guint have = row.bound + row.held;
-    const guint lacks = row.min > have ? row.min - have : 1, n = g_strv_length(uids);
-    if (n < lacks) {
-        g_strfreev(uids);
-        return NULL;
+    if (answer == GANG_NONE) {
+        party->uids = g_strdupv((char **)alone);
+    } else if ((answer == GANG_YES || answer == GANG_NO_ROOM) &&
+               gangs_tell(store_gangs(store), uid, &row)) {
+        party->uids = gangs_without(store_gangs(store), uid);
+        party->group = g_strdup_printf("%s/%s", row.ns, row.name);
     }
-    for (guint i = lacks; i < n; i++)
-        g_clear_pointer(&uids[i], g_free);
-    return uids;
+    store_unlock(store);
+    party->n = party->uids ? g_strv_length(party->uids) : 0;
+    if (!party->group)
+        return;
+    const guint have = row.bound + row.held;
+    const guint lacks = row.min > have ? row.min - have : 1;
+    if (party->n < lacks)
+        g_clear_pointer(&party->uids, g_strfreev);
+    for (guint i = lacks; i < party->n; i++)
+        g_clear_pointer(&party->uids[i], g_free);
+    party->n = party->n < lacks ? 0 : lacks;
 }
 
 /* False: it does not end, which is remembered. */
@@ -149,8 +165,10 @@ static bool verify(struct reclaimer *reclaimer, const struct reclaim_plan *plan)
     return true;
 }
 
+/* Of the party's pod. */
 static struct room_claim *make_claim(const struct reclaimer *reclaimer,
-                                     const struct reclaim_plan *plan, const char *uid, guint pod)
+                                     const struct reclaim_plan *plan, const struct party *party,
+                                     guint pod)
 {
     g_autoptr(GPtrArray) ends = g_ptr_array_new();
 
@@ -160,9 +178,13 @@ static struct room_claim *make_claim(const struct reclaimer *reclaimer,
             g_ptr_array_add(ends, end->uid);
     }
     g_ptr_array_add(ends, NULL);
-    return claim_new(uid, reclaimer->now_ns / 1000000000,
-                     g_array_index(plan->places, struct reclaim_place, pod).card,
-                     (const char *const *)ends->pdata);
+    struct room_claim *claim =
+        claim_new(party->uids[pod], reclaimer->now_ns / 1000000000,
+                  g_array_index(plan->places, struct reclaim_place, pod).card,
+                  (const char *const *)ends->pdata);
+    claim->ns = g_strdup(party->views[pod].ns);
+    claim->group = g_strdup(party->group);
+    return claim;
 }
 
 static void free_claim(gpointer claim)
@@ -177,7 +199,7 @@ static void free_claims(gpointer claims)
 
 /* Node -> GPtrArray of struct room_claim *. */
 static GHashTable *make_claims(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
-                               char *const *uids)
+                               const struct party *party)
 {
     GHashTable *nodes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claims);
 
@@ -188,16 +210,16 @@ static GHashTable *make_claims(const struct reclaimer *reclaimer, const struct r
             claims = g_ptr_array_new_with_free_func(free_claim);
             g_hash_table_insert(nodes, place->node, claims);
         }
-        g_ptr_array_add(claims, make_claim(reclaimer, plan, uids[i], i));
+        g_ptr_array_add(claims, make_claim(reclaimer, plan, party, i));
     }
     return nodes;
 }
 
 /* All of them, or none if that can be helped: those that stay after all lapse. */
 static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan *plan,
-                         char *const *uids, const struct pod_view *pods, GError **error)
+                         const struct party *party, GError **error)
 {
-    g_autoptr(GHashTable) nodes = make_claims(reclaimer, plan, uids);
+    g_autoptr(GHashTable) nodes = make_claims(reclaimer, plan, party);
     GHashTableIter iter;
     gpointer node, claims;
     bool ok = true;
@@ -206,16 +228,17 @@ static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan 
     while (ok && g_hash_table_iter_next(&iter, &node, &claims))
         ok = claim_notes_add(reclaimer->args.cluster, node, claims, error);
     for (guint i = 0; ok && i < plan->places->len; i++) {
-        reclaimer_set_time(reclaimer->written, uids[i], reclaimer->now_ms + SEEN_MS);
+        reclaimer_set_time(reclaimer->written, party->uids[i], reclaimer->now_ms + SEEN_MS);
         g_hash_table_replace(
             reclaimer->claimed,
-            reclaimer_claim_key(g_array_index(plan->places, struct reclaim_place, i).node, uids[i]),
-            g_strdup(pods[i].ns));
+            reclaimer_claim_key(g_array_index(plan->places, struct reclaim_place, i).node,
+                                party->uids[i]),
+            g_strdup(party->views[i].ns));
     }
     for (guint i = 0; !ok && i < plan->places->len; i++)
         claim_notes_remove(reclaimer->args.cluster,
-                           g_array_index(plan->places, struct reclaim_place, i).node, uids[i],
-                           NULL);
+                           g_array_index(plan->places, struct reclaim_place, i).node,
+                           party->uids[i], NULL);
     return ok;
 }
 
@@ -271,15 +294,15 @@ static bool is_moderate(const struct reclaimer *reclaimer, const struct reclaim_
 }
 
 /* How many will end for it. */
-static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, char *const *uids)
+static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, struct party *party)
 {
-    const guint n = g_strv_length((char **)uids);
-    g_autofree struct pod_view *views = g_new0(struct pod_view, n);
+    const guint n = party->n;
+    struct pod_view *views = party->views = g_new0(struct pod_view, n);
     g_autofree struct reclaim_pod *pods = g_new0(struct reclaim_pod, n);
     g_autoptr(GError) failure = NULL;
 
     for (guint i = 0; i < n; i++) {
-        if (!reclaim_ground_pod(ground, uids[i], &views[i], &pods[i]))
+        if (!reclaim_ground_pod(ground, party->uids[i], &views[i], &pods[i]))
             return 0;
     }
     for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -298,14 +321,15 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, c
             continue;
         }
         if (leadership_term(reclaimer->args.leadership) != reclaimer->term ||
-            !write_claims(reclaimer, plan, uids, views, &failure)) {
+            !write_claims(reclaimer, plan, party, &failure)) {
             reclaim_plan_undo(ground);
-            reclaimer_remember(reclaimer, uids[0])->again_ms = reclaimer->now_ms + RECLAIM_AGAIN_MS;
+            reclaimer_remember(reclaimer, party->uids[0])->again_ms =
+                reclaimer->now_ms + RECLAIM_AGAIN_MS;
             log_event_limited(LOG_LEVEL_WARN, "claim cannot be written",
                               LOG_TEXT("why", failure ? failure->message : "no leader any more"));
             return 0;
         }
-        reclaimer_remember(reclaimer, uids[0])->answer = RECLAIM_FOUND;
+        reclaimer_remember(reclaimer, party->uids[0])->answer = RECLAIM_FOUND;
         tell_claimed(reclaimer, plan, &views[0]);
         return plan->ends->len;
     }
@@ -339,14 +363,15 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
         const char *uid = g_array_index(list, struct claimant, i).uid;
         if (g_hash_table_contains(handled, uid))
             continue;
-        g_auto(GStrv) uids = list_members(reclaimer, uid);
-        for (char **one = uids; one && *one; one++)
-            g_hash_table_add(handled, g_strdup(*one));
-        if (!uids || !*uids)
+        g_auto(party) party = {0};
+        list_members(reclaimer, uid, &party);
+        for (guint j = 0; j < party.n; j++)
+            g_hash_table_add(handled, g_strdup(party.uids[j]));
+        if (party.n == 0)
             continue;
         if (!ground)
             ground = reclaim_ground_new(reclaimer->args.store, stays, reclaimer);
-        outstanding += serve(reclaimer, ground, uids);
+        outstanding += serve(reclaimer, ground, &party);
         looked++;
     }
 }

@@ -10,6 +10,7 @@ struct reading {
     struct store *store;
     GArray *rows;
     int64_t now_ns;
+    struct reclaim_promises *promises;
 };
 
 static void clear_row(gpointer data)
@@ -20,15 +21,6 @@ static void clear_row(gpointer data)
     claim_free(row->claim);
     g_free(row->ns);
     g_free(row->name);
-    g_free(row->group);
-}
-
-char *claims_group_of(struct store *store, const char *uid)
-{
-    struct gang_row row;
-
-    return gangs_tell(store_gangs(store), uid, &row) ? g_strdup_printf("%s/%s", row.ns, row.name)
-                                                     : NULL;
 }
 
 static enum claim_state judge(const struct reading *reading, const char *node,
@@ -46,9 +38,7 @@ static enum claim_state judge(const struct reading *reading, const char *node,
     if (!claim_counts(claim, reading->now_ns))
         return CLAIM_LAPSED;
     nominations_claim(store_nominations(reading->store), claim->uid, &own);
-    if (own && strcmp(own, node) != 0)
-        return CLAIM_STALE;
-    return held || reclaim_is_sure(reading->store, node, claim->uid) ? CLAIM_WAITS : CLAIM_UNSURE;
+    return own && strcmp(own, node) != 0 ? CLAIM_STALE : CLAIM_WAITS;
 }
 
 static void add(const char *node, const struct room_claim *claim, void *data)
@@ -61,7 +51,6 @@ static void add(const char *node, const struct room_claim *claim, void *data)
         .state = judge(reading, node, claim),
         .ns = rules ? g_strdup(rules->ns) : NULL,
         .name = rules ? g_strdup(rules->name) : NULL,
-        .group = claims_group_of(reading->store, claim->uid),
     };
 
     for (char **uid = claim->ends; *uid; uid++)
@@ -69,15 +58,38 @@ static void add(const char *node, const struct room_claim *claim, void *data)
     g_array_append_val(reading->rows, row);
 }
 
+/* The oldest first. */
+static gint compare_rows(gconstpointer a, gconstpointer b)
+{
+    const struct room_claim *left = ((const struct claim_row *)a)->claim;
+    const struct room_claim *right = ((const struct claim_row *)b)->claim;
+
+    if (left->since_s != right->since_s)
+        return left->since_s < right->since_s ? -1 : 1;
+    return strcmp(left->uid, right->uid);
+}
+
+/* What a namespace holds already it was sure of. */
+static void weigh(const struct reading *reading, struct claim_row *row)
+{
+    if (row->state == CLAIM_WAITS && !ledger_get(store_ledger(reading->store), row->claim->uid) &&
+        !reclaim_is_sure(reading->store, reading->promises, row->node, row->claim->uid))
+        row->state = CLAIM_UNSURE;
+}
+
 GArray *claims_read(struct store *store)
 {
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(struct claim_row));
+    g_autoptr(reclaim_promises) promises = reclaim_promises_new();
     struct moment moment;
 
     g_array_set_clear_func(rows, clear_row);
     store_decide(store, &moment);
-    nominations_each_claim(store_nominations(store), add,
-                           &(struct reading){store, rows, moment.now_ns});
+    const struct reading reading = {store, rows, moment.now_ns, promises};
+    nominations_each_claim(store_nominations(store), add, (void *)&reading);
+    g_array_sort(rows, compare_rows);
+    for (guint i = 0; i < rows->len; i++)
+        weigh(&reading, &g_array_index(rows, struct claim_row, i));
     store_unlock(store);
     return rows;
 }

@@ -10,6 +10,7 @@ enum claim_state {
     CLAIM_WAITS, /* for those that end, or for the pod to be bound */
     CLAIM_BOUND, /* the pod has come */
     CLAIM_GONE,  /* there is no such pod */
+    CLAIM_HALF,  /* one of the pod's group is gone; claims_read leaves that to evictions_settle */
     CLAIM_LAPSED,
     CLAIM_STALE,  /* the pod has one on another Node */
     CLAIM_UNSURE, /* its namespace has come to its min otherwise, or its quota has changed */
@@ -20,12 +21,8 @@ struct claim_row {
     struct room_claim *claim;
     enum claim_state state;
     char *ns, *name; /* of the pod; NULL: gone */
-    char *group;     /* "NAMESPACE/NAME" of the group that it comes with, or NULL */
     guint n_left;    /* of those that end, who still hold something */
 };
 
 /* Array of struct claim_row; takes the lock. */
 GArray *claims_read(struct store *store);
-
-/* "NAMESPACE/NAME" of the group that holds the pod back, or NULL; under the lock. Free with g_free. */
-char *claims_group_of(struct store *store, const char *uid);

@@ -17,6 +17,7 @@ static const struct {
     [CLAIM_WAITS] = {"what was to be given back is not lent any more", RECLAIM_RESULT_CHANGED},
     [CLAIM_BOUND] = {"the pod has come", RECLAIM_RESULT_BOUND},
     [CLAIM_GONE] = {"the pod is gone", RECLAIM_RESULT_GONE},
+    [CLAIM_HALF] = {"a pod of its group is gone", RECLAIM_RESULT_GONE},
     [CLAIM_LAPSED] = {"the pod has not come in time", RECLAIM_RESULT_LAPSED},
     [CLAIM_STALE] = {"the pod has another one", RECLAIM_RESULT_CHANGED},
     [CLAIM_UNSURE] = {"its namespace would have more than its min now", RECLAIM_RESULT_CHANGED},
@@ -56,7 +57,8 @@ static void learn(struct reclaimer *reclaimer, const struct claim_row *row, enum
     g_autofree char *key = reclaimer_claim_key(row->node, row->claim->uid);
     const char *ns = reclaimer_claimed_by(reclaimer, row);
 
-    if ((state == CLAIM_LAPSED || state == CLAIM_GONE) && has_ended_any(reclaimer, row))
+    if ((state == CLAIM_LAPSED || state == CLAIM_GONE || state == CLAIM_HALF) &&
+        has_ended_any(reclaimer, row))
         pause_namespace(reclaimer, row);
     else if (state == CLAIM_BOUND && ns)
         g_hash_table_remove(reclaimer->pauses, ns);
@@ -129,17 +131,24 @@ static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum c
         row->state = CLAIM_STALE; /* of it nobody ends any more */
 }
 
+/* Of a group all get room, or none: also where one is gone. */
+static bool ends_group(const struct claim_row *row)
+{
+    return row->state == CLAIM_LAPSED || row->state == CLAIM_UNSURE ||
+           (row->state == CLAIM_GONE && !claim_is_over(row->claim));
+}
+
 /* What one of a group does not get, none of it gets. */
 static void end_claims(struct reclaimer *reclaimer, GArray *rows, struct claim_row *of,
                        enum claim_state state)
 {
-    g_autofree char *group = g_strdup(of->group);
+    g_autofree char *group = g_strdup(of->claim->group);
 
     end_claim(reclaimer, of, state);
     for (guint i = 0; group && i < rows->len; i++) {
         struct claim_row *row = &g_array_index(rows, struct claim_row, i);
-        if (row->state == CLAIM_WAITS && g_strcmp0(row->group, group) == 0)
-            end_claim(reclaimer, row, state);
+        if (row->state == CLAIM_WAITS && g_strcmp0(row->claim->group, group) == 0)
+            end_claim(reclaimer, row, state == CLAIM_GONE ? CLAIM_HALF : state);
     }
 }
 
@@ -155,7 +164,7 @@ void evictions_settle(struct reclaimer *reclaimer, GArray *rows)
 {
     for (guint i = 0; i < rows->len; i++) {
         struct claim_row *row = &g_array_index(rows, struct claim_row, i);
-        if (row->state == CLAIM_LAPSED || row->state == CLAIM_UNSURE)
+        if (ends_group(row))
             end_claims(reclaimer, rows, row, row->state);
         else if (row->state != CLAIM_WAITS && !is_kept(reclaimer, row))
             end_claim(reclaimer, row, row->state);

@@ -18,16 +18,26 @@ struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
     return claim;
 }
 
+static struct room_claim *copy(const struct room_claim *claim, const char *uid,
+                               const char *const *ends)
+{
+    struct room_claim *new = claim_new(uid, claim->since_s, claim->card, ends);
+
+    new->ns = g_strdup(claim->ns);
+    new->group = g_strdup(claim->group);
+    return new;
+}
+
 struct room_claim *claim_dup(const struct room_claim *claim)
 {
-    return claim_new(claim->uid, claim->since_s, claim->card, (const char *const *)claim->ends);
+    return copy(claim, claim->uid, (const char *const *)claim->ends);
 }
 
 struct room_claim *claim_over(const struct room_claim *claim, const char *const *ends)
 {
     g_autofree char *uid = g_strconcat(OVER, claim->uid, NULL);
 
-    return claim_new(uid, claim->since_s, claim->card, ends);
+    return copy(claim, uid, ends);
 }
 
 bool claim_is_over(const struct room_claim *claim)
@@ -41,6 +51,8 @@ void claim_free(struct room_claim *claim)
         return;
     g_free(claim->uid);
     g_strfreev(claim->ends);
+    g_free(claim->ns);
+    g_free(claim->group);
     g_free(claim);
 }
 
@@ -59,12 +71,14 @@ bool claim_names(const struct room_claim *claim, const char *uid)
 /* --- the annotation ------------------------------------------------------------------------------- */
 
 struct row {
-    const char *uid;
+    const char *uid, *ns, *group;
     int64_t since, card;
     const cJSON *ends;
 };
 static const struct json_field row_fields[] = {
     JSON_FIELD_STRING(struct row, uid, "for", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct row, ns, "namespace", 0),
+    JSON_FIELD_STRING(struct row, group, "group", 0),
     JSON_FIELD_INT64(struct row, since, "since", JSON_REQUIRED),
     JSON_FIELD_INT64(struct row, card, "card", 0),
     JSON_FIELD_ARRAY(struct row, ends, "ends", JSON_REQUIRED),
@@ -106,6 +120,8 @@ static bool read_row(struct json_arena *arena, const cJSON *item, GPtrArray *cla
         .since_s = row.since,
         .card = row.card >= 0 && row.card < NODE_CARDS_MAX ? (int32_t)row.card : CARD_UNKNOWN,
         .ends = ends,
+        .ns = g_strdup(row.ns),
+        .group = g_strdup(row.group),
     };
     g_ptr_array_add(claims, claim);
     return true;
@@ -151,6 +167,10 @@ char *claims_encode(const GPtrArray *claims)
         const struct room_claim *claim = claims->pdata[i];
         json_begin_object(&writer);
         json_key_string(&writer, "for", claim->uid);
+        if (claim->ns)
+            json_key_string(&writer, "namespace", claim->ns);
+        if (claim->group)
+            json_key_string(&writer, "group", claim->group);
         json_key_int(&writer, "since", claim->since_s);
         if (claim->card != CARD_UNKNOWN)
             json_key_int(&writer, "card", claim->card);

@@ -5,7 +5,8 @@
  * whose end makes it. Kept as an annotation of the Node, so that every replica knows it and a restart
  * forgets nothing:
  *
- *   gpuledger.io/reclaim: '[{"for":"UID","since":1764100000,"card":3,"ends":["UID","UID"]}]'
+ *   gpuledger.io/reclaim: '[{"for":"UID","namespace":"ml","group":"ml/train","since":1764100000,"card":3,
+ *                            "ends":["UID","UID"]}]'
  *
  * Pods' authors cannot write it. It counts for CLAIM_MS, whatever becomes of whoever wrote it.
  *
@@ -27,8 +28,11 @@ struct room_claim {
     int64_t since_s; /* Unix time */
     int32_t card;    /* that the pod is to have a share of; CARD_UNKNOWN: several, or not known */
     char **ends;     /* UIDs, NULL at the end */
+    char *ns;        /* the pod's; NULL: the claim does not say it */
+    char *group;     /* "NAMESPACE/NAME" of the group that the pod comes with, or NULL */
 };
 
+/* Without namespace and group. */
 struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
                              const char *const *ends);
 struct room_claim *claim_dup(const struct room_claim *claim);

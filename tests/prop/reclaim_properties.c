@@ -8,8 +8,8 @@
  *  - whoever is evicted is of a namespace that has as much above its min, those not counted that end already,
  *    has not asked to stay, is of no group, and its eviction was tried before;
  *  - who claims has waited for the delay; its namespace stays within its min with
- *    all that it holds and the pod, or the claim goes; a claim is there once, and for ten minutes at most; of a
- *    group all claim, or none;
+ *    all that it holds and all of its that claim, or claims go; a claim is there once, and for ten minutes at most;
+ *    of a group all claim, or none, and none once one of it is gone;
  *  - no more are on their way out than may be at once, and no more are evicted in a minute than may be,
  *    whoever is in charge, and whether or not it is known that they were;
  *  - nothing is claimed or evicted after the end of a term;
@@ -159,8 +159,13 @@ static void judge_step(void)
         g_autoptr(GPtrArray) claims = claims_decode(lending.notes[node].text, NULL);
         judge_claims_of(claims, seen);
     }
-    for (int space = 0; space < lending.n_spaces; space++)
+    for (int space = 0; space < lending.n_spaces; space++) {
+        const int64_t promised = lending_promised(space);
+        HOLDS(promised == 0 || lending_held(space, true) + promised <= mins[space],
+              "s%d has %ld, is promised %ld, and is sure of %ld", space,
+              (long)lending_held(space, true), (long)promised, (long)mins[space]);
         judge_group(space, seen);
+    }
 }
 
 /* Whether the pods of one card that may end, as many as their namespaces have borrowed, make so much room. */
@@ -370,12 +375,67 @@ static void check_rest_of_group(void)
     printf("# the rest of a group got %ld cards\n", (long)lending.evicted_units[0] / LENDING_CARD);
 }
 
+/* Of a group of three that claims one pod is deleted before anybody has ended for it. */
+static void check_group_that_loses_one(void)
+{
+    int last = -1;
+
+    lending.group_min = "3";
+    begin(2, 1, 4);
+    lending.stuck = true;
+    set_min(0, 10);
+    set_min(1, 30);
+    for (int i = 0; i < 4; i++)
+        lending_create(0, LENDING_CARD, 0, false);
+    lending_step();
+    for (int i = 0; i < 3; i++) {
+        last = lending_create(1, LENDING_CARD, 0, false);
+        lending.pods[last].grouped = true;
+        lending_tell(last);
+    }
+    for (int i = 0; i < 10; i++)
+        lending_step();
+    HOLDS(lending_promised(1) == 3 * LENDING_CARD, "B is promised %ld", (long)lending_promised(1));
+    lending_end(last);
+    for (int i = 0; i < 2; i++)
+        lending_step();
+    HOLDS(lending_promised(1) == 0, "B, of whose group one is gone, is promised %ld",
+          (long)lending_promised(1));
+    printf("# a group that has lost one claims nothing\n");
+}
+
 static int never; /* a pod that kube-scheduler never binds */
 
 static void schedule_others(int number)
 {
     if (number != never)
         lending_schedule(number);
+}
+
+/* B is sure of two cards and claims both; then one of its pods comes otherwise. */
+static void check_claims_together(void)
+{
+    begin(2, 1, 4);
+    lending.stuck = true;
+    set_min(0, 20);
+    set_min(1, 20);
+    for (int i = 0; i < 4; i++)
+        lending_create(0, LENDING_CARD, 0, false);
+    lending_step();
+    set_min(0, 0); /* so that it could give both */
+    for (int i = 0; i < 2; i++)
+        lending_create(1, LENDING_CARD, 0, false);
+    for (int i = 0; i < 10; i++)
+        lending_step();
+    HOLDS(lending_promised(1) == 2 * LENDING_CARD, "B is promised %ld", (long)lending_promised(1));
+    const int card = lending.pods[0].card;
+    lending_end(0);
+    hold(lending_create(1, LENDING_CARD, 0, false), card);
+    for (int i = 0; i < 2; i++)
+        lending_step();
+    HOLDS(lending_promised(1) == LENDING_CARD, "B has a card of two, and is promised %ld",
+          (long)lending_promised(1));
+    printf("# who has one card of two claims one\n");
 }
 
 /* A pod of the namespace that waits. */
@@ -534,7 +594,9 @@ int main(void)
     check_group(3, "3", 3);
     check_group(4, "4", 0);
     check_rest_of_group();
+    check_group_that_loses_one();
     lending.group_min = NULL;
+    check_claims_together();
     check_pauses();
     check_backoff();
     while (chance_next_event()) {

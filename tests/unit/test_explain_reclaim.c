@@ -456,8 +456,10 @@ static bool may_end(const char *node, const char *uid, const char *going)
 
 static bool is_sure(const char *uid)
 {
+    g_autoptr(reclaim_promises) promises = reclaim_promises_new();
+
     store_lock(told);
-    const bool sure = reclaim_is_sure(told, "n", uid);
+    const bool sure = reclaim_is_sure(told, promises, "n", uid);
     store_unlock(told);
     return sure;
 }

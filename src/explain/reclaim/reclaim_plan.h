@@ -77,8 +77,16 @@ void reclaim_plan_undo(struct reclaim_ground *ground);
 bool reclaim_ground_pod(const struct reclaim_ground *ground, const char *uid,
                         struct pod_view *ret_view, struct reclaim_pod *ret_pod);
 
-/* Whether the pod's namespace is still sure of what it would hold on the node. Under the store's lock. */
-bool reclaim_is_sure(struct store *store, const char *node, const char *uid);
+/* What claims keep for pods that have not come, by the account in which these count. */
+struct reclaim_promises *reclaim_promises_new(void);
+void reclaim_promises_free(struct reclaim_promises *promises); /* NULL is ignored */
+typedef struct reclaim_promises reclaim_promises;              /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(reclaim_promises, reclaim_promises_free)
+
+/* Whether the pod's account is still sure of what the pod would hold on the node, beside what it has been promised;
+ * if so, it is promised that, too. Under the store's lock. */
+bool reclaim_is_sure(struct store *store, struct reclaim_promises *promises, const char *node,
+                     const char *uid);
 
 /* Whether a pod that is to end may still: it holds something on the claim's node, what its namespace has borrowed is
  * still as much, and the claimant is still sure of what that lends to it. A claim stands on a Node, where kubelet may

@@ -12,25 +12,69 @@ static struct pod_view view_of(const struct allocation *allocation)
     return (struct pod_view){.uid = allocation->uid, .ns = allocation->ns};
 }
 
+/* What the pod would hold on the node, by key; false: it cannot be told. */
+static bool foresee(struct store *store, const struct node *node, const char *uid,
+                    int64_t wanted[ELASTIC_KEYS_MAX])
+{
+    const struct request *request = store_pending(store, uid);
+    const struct request *asks = node && request ? reservation_read_for(node, request) : NULL;
+
+    if (asks)
+        elastic_quotas_foresee(quotas_elastic(store_quotas(store)), node, asks, wanted);
+    return asks != NULL;
+}
+
 /* From which account of its path on upwards the pod is sure of what it would hold there; false: of none. */
 static bool find_sure(struct store *store, const struct node *node, const char *uid,
                       const struct reclaim_path *path, guint *ret_from)
 {
-    const struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
-    const struct request *request = store_pending(store, uid);
-    const struct request *asks = node && request ? reservation_read_for(node, request) : NULL;
     int64_t wanted[ELASTIC_KEYS_MAX];
 
-    if (!asks || path->n == 0)
-        return false;
-    elastic_quotas_foresee(quotas, node, asks, wanted);
-    return reclaim_path_weigh(quotas, path, wanted, ret_from) == RECLAIM_FOUND;
+    return path->n > 0 && foresee(store, node, uid, wanted) &&
+           reclaim_path_weigh(quotas_elastic(store_quotas(store)), path, wanted, ret_from) ==
+               RECLAIM_FOUND;
 }
 
-bool reclaim_is_sure(struct store *store, const char *node, const char *uid)
+struct reclaim_promises {
+    GHashTable *sums; /* account of the claimants -> amount_sum[ELASTIC_KEYS_MAX] */
+};
+
+struct reclaim_promises *reclaim_promises_new(void)
+{
+    struct reclaim_promises *promises = g_new(struct reclaim_promises, 1);
+
+    promises->sums = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return promises;
+}
+
+void reclaim_promises_free(struct reclaim_promises *promises)
+{
+    if (promises)
+        g_hash_table_unref(promises->sums);
+    g_free(promises);
+}
+
+/* What the account was promised before counts as held, there and above. */
+static amount_sum *promised_to(struct reclaim_promises *promises, struct reclaim_path *path)
+{
+    amount_sum *sums = g_hash_table_lookup(promises->sums, path->accounts[0]);
+
+    if (!sums) {
+        sums = g_new0(amount_sum, ELASTIC_KEYS_MAX);
+        g_hash_table_insert(promises->sums, (gpointer)path->accounts[0], sums);
+    }
+    for (guint i = 0; i < path->n; i++)
+        path->going[i] = sums;
+    return sums;
+}
+
+bool reclaim_is_sure(struct store *store, struct reclaim_promises *promises, const char *node,
+                     const char *uid)
 {
     struct ledger *ledger = store_ledger(store);
+    const struct node *at = ledger_node(ledger, node);
     const struct pod_rules *rules = store_rules(store, uid);
+    int64_t wanted[ELASTIC_KEYS_MAX];
     struct reclaim_path path;
     guint from;
 
@@ -38,7 +82,14 @@ bool reclaim_is_sure(struct store *store, const char *node, const char *uid)
         return false;
     reclaim_path_find(quotas_elastic(store_quotas(store)), ledger, NULL,
                       &(struct pod_view){.uid = uid, .ns = rules->ns}, &path);
-    return find_sure(store, ledger_node(ledger, node), uid, &path, &from);
+    if (path.n == 0)
+        return false;
+    amount_sum *promised = promised_to(promises, &path);
+    if (!find_sure(store, at, uid, &path, &from) || !foresee(store, at, uid, wanted))
+        return false;
+    for (int key = 0; key < ELASTIC_KEYS_MAX; key++)
+        promised[key] += wanted[key];
+    return true;
 }
 
 /* The accounts above a pod that ends, up to where they meet the claimant's, and what they have without those
