@@ -224,6 +224,15 @@ START_TEST(nodes_with_other_cards_are_found)
 }
 END_TEST
 
+START_TEST(a_card_that_was_closed_meanwhile_is_found)
+{
+    fake_cluster_annotate_node(cluster, "duo", "gpuledger.io/cordoned-cards", "1");
+    expect("topology - duo | 10GiB, 10GiB closed | 10GiB, 10GiB\n");
+    world_catch_up(&world);
+    expect("");
+}
+END_TEST
+
 /* The ledger knows what the node had before its plugin went, and a fresh list does not tell. */
 START_TEST(a_node_whose_plugin_is_away_is_no_difference)
 {
@@ -272,6 +281,7 @@ int main(void)
     tcase_add_test(tests, another_amount_is_found);
     tcase_add_test(tests, an_older_state_is_found);
     tcase_add_test(tests, nodes_with_other_cards_are_found);
+    tcase_add_test(tests, a_card_that_was_closed_meanwhile_is_found);
     tcase_add_test(tests, a_node_whose_plugin_is_away_is_no_difference);
     tcase_add_test(tests, a_bind_under_way_is_no_difference);
 

@@ -43,6 +43,55 @@ START_TEST(a_pod_that_changes_meanwhile_is_no_difference)
 }
 END_TEST
 
+static void edit_pod(void *data)
+{
+    fake_cluster_annotate(cluster, "a", ASSUME_TIME, LONG_AGO);
+}
+
+/* It was edited, and is once more: the watch may be about to deliver both. */
+START_TEST(a_pod_that_changes_again_is_no_difference)
+{
+    add_known("a", "duo", 4, "1");
+    fake_cluster_annotate(cluster, "a", ASSIGNED, "false");
+    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_ANSWER});
+    fake_cluster_script_get(cluster, &(struct fake_step){.hook = edit_pod});
+    expect("");
+}
+END_TEST
+
+static void deliver_late(void *data)
+{
+    world_catch_up(&world);
+}
+
+/* The ledger has heard of it before it is told of, while the pod was asked about once more. */
+START_TEST(what_is_delivered_at_the_last_moment_is_no_difference)
+{
+    add("a", "duo", 4, "1");
+    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_ANSWER});
+    fake_cluster_script_get(cluster, &(struct fake_step){.hook = deliver_late});
+    expect("");
+    ck_assert_uint_eq(fake_cluster_n_gets(cluster), 2);
+}
+END_TEST
+
+static void enlarge_node(void *data)
+{
+    fake_cluster_put_node(cluster, "mono", 80, 1);
+}
+
+/* Of five lists the last two are the second look at nodes. */
+START_TEST(a_node_that_changes_again_is_no_difference)
+{
+    fake_cluster_put_node(cluster, "mono", 40, 1);
+    for (int i = 0; i < 3; i++)
+        fake_cluster_script_list(cluster, &(struct fake_step){FAKE_ANSWER});
+    fake_cluster_script_list(cluster, &(struct fake_step){.hook = enlarge_node});
+    expect("");
+    expect("topology - mono | 80GiB | 10GiB\n");
+}
+END_TEST
+
 static void *use_the_store(void *data)
 {
     store_is_synced(world.store);
@@ -257,6 +306,9 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_the_watch_delivers_in_time_is_no_difference);
     tcase_add_test(tests, a_pod_that_changes_meanwhile_is_no_difference);
+    tcase_add_test(tests, a_pod_that_changes_again_is_no_difference);
+    tcase_add_test(tests, what_is_delivered_at_the_last_moment_is_no_difference);
+    tcase_add_test(tests, a_node_that_changes_again_is_no_difference);
     tcase_add_test(tests, the_lock_is_free_while_the_cluster_is_asked);
     tcase_add_test(tests, a_busy_cluster_looks_no_different);
     tcase_add_test(tests, a_cluster_that_cannot_be_listed_tells_nothing);
