@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define HOW_MANY_TOLD 4 /* values of one expression, in a sentence */
+#define VALUES_PER_KEY 8 /* a node's labels and taints are gone through for it */
 
 /* Those of the node lifecycle controller; kube-scheduler takes a cordoned node for one that has it. */
 static const struct taint_view cordon_taint = {"node.kubernetes.io/unschedulable", "",
@@ -186,6 +187,22 @@ enum barrier constraints_check(const struct constraints *constraints, const stru
     if (unmet_pair(constraints, node))
         return BARRIER_SELECTOR;
     return affinity_holds(constraints, node) ? BARRIER_NONE : BARRIER_AFFINITY;
+}
+
+int64_t constraints_size(const struct constraints *constraints)
+{
+    size_t values = 0, keys = 0;
+
+    if (!constraints)
+        return 0;
+    for (size_t i = 0; i < constraints->n_terms; i++) {
+        const struct match_term *term = &constraints->terms[i];
+        keys += term->n;
+        for (size_t j = 0; j < term->n; j++)
+            values += term->matches[j].n_values;
+    }
+    keys += constraints->selector.n + constraints->n_tolerations;
+    return (int64_t)(values + VALUES_PER_KEY * keys);
 }
 
 /* --- sentences ------------------------------------------------------------------------------ */

@@ -106,6 +106,9 @@ struct constraints *constraints_dup(const struct constraints *constraints);
 /* NULL constraints: only whether the node is cordoned is looked at. */
 enum barrier constraints_check(const struct constraints *constraints, const struct node *node);
 
+/* How much has to be compared with one node: values, and keys, which take longer. NULL: nothing. */
+int64_t constraints_size(const struct constraints *constraints);
+
 /* The first of the node's taints that is not tolerated; NULL: none. */
 const struct taint_view *constraints_taint(const struct constraints *constraints,
                                            const struct node *node);

@@ -70,6 +70,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .all_ask = options->all_ask},
     };
     work_begin(&question->work);
+    question->barrier_work = constraints_size(pod->constraints) / WORK_VALUES;
     question->gangs = store_gangs(store);
     question->uid = pod->uid;
     question->priority = pod->priority;
@@ -488,6 +489,7 @@ char *feasibility_tell_barrier(struct feasibility *question, const struct node *
 bool feasibility_takes(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement)
 {
-    return node->present && feasibility_barrier(question, node) == BARRIER_NONE &&
+    return node->present && work_afford(&question->work, question->barrier_work) &&
+           feasibility_barrier(question, node) == BARRIER_NONE &&
            feasibility_ask(question, node, ret_placement) == REASON_NONE;
 }

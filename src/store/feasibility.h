@@ -60,6 +60,7 @@ struct feasibility {
     int64_t priority;
     int64_t late_ms;          /* of a pod that binds late, how long its room is kept; else 0 */
     struct work_meter work;   /* what the question costs */
+    int64_t barrier_work;     /* what it costs to compare the pod's constraints with a node */
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */
@@ -145,6 +146,7 @@ void feasibility_rate(const struct feasibility *question, const struct policy *p
                       const struct node *node, const struct placement *placement,
                       struct rank *ret_rank);
 
-/* feasibility_ask, and kube-scheduler asks about the node at all. */
+/* feasibility_ask, and kube-scheduler asks about the node at all. False as well where what the work may take
+ * is spent (`work.cut`). */
 bool feasibility_takes(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement);

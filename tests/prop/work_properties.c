@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a call of filter costs, as it counts it itself (policy/effort/work_meter.h), for pods that are made to be dear: of
- * every dialect, with many containers, unequal amounts, several cards each, long lists, init containers, on
- * nodes of which others hold parts. It is at most DEARER times what the cheapest pod of the dialect costs,
+ * every dialect, with many containers, unequal amounts, several cards each, long lists, init containers and
+ * sidecars, selectors, tolerations and terms of affinity, on nodes of which others hold parts; and the same of
+ * those who foresee what kube-scheduler leaves out, such as a group's places. It is at most DEARER times what the cheapest pod of the dialect costs,
  * and a node that refuses a pod for the work takes it, or tells why not, once the work is no bound.
  */
 #include "chance.h"
@@ -17,6 +18,11 @@
 #define CARD_BYTES (16 * GIB)
 #define CONTAINERS_MAX 64
 #define WORDS_MAX 4 /* of one container */
+#define SELECTOR_MAX 64
+#define TOLERATIONS_MAX 1024
+#define TERMS_MAX 32
+#define MATCHES_MAX 8
+#define VALUES_MAX 64
 
 static const struct dialect *row; /* the one under test */
 static struct store_options options;
@@ -47,6 +53,8 @@ static struct string_pairs words_at(const struct profile_words *words, enum word
     return pairs_of(pairs);
 }
 
+static const struct taint_view taint = {"dedicated", "ml", "NoSchedule"};
+
 /* The node side's own words; one that has none for cards gives devices. */
 static void add_node(const char *name, int32_t n_cards, const char *model)
 {
@@ -63,7 +71,11 @@ static void add_node(const char *name, int32_t n_cards, const char *model)
         profile.model = NULL;
         row->write_profile(&profile, &options.dialects, &words);
     }
+    add_pair(labels, "kubernetes.io/hostname", name);
+    add_pair(labels, "zone", "a");
     view.labels = words_at(&words, WORD_LABEL, labels);
+    view.taints = &taint;
+    view.n_taints = 1;
     view.annotations = words_at(&words, WORD_ANNOTATION, annotations);
     view.capacity = view.allocatable = words_at(&words, WORD_RESOURCE, resources);
     store_apply_node(asked, &view);
@@ -115,6 +127,12 @@ struct pod {
     struct container_view containers[CONTAINERS_MAX];
     GArray *limits[CONTAINERS_MAX];
     GArray *annotations;
+    struct constraints constraints;
+    struct string_pair selector[SELECTOR_MAX];
+    struct toleration tolerations[TOLERATIONS_MAX];
+    struct match_term terms[TERMS_MAX];
+    struct match matches[MATCHES_MAX];
+    const char *values[VALUES_MAX];
 };
 
 static void add_amount(GArray *limits, const char *resource, int64_t amount)
@@ -184,6 +202,9 @@ static struct pod *honest_pod(void)
     struct pod *pod = pod_new();
 
     ask(add_container(pod), 1, 1);
+    pod->tolerations[0] = (struct toleration){"dedicated", "ml", "NoSchedule", TOLERATION_EQUAL};
+    pod->constraints = (struct constraints){.tolerations = pod->tolerations, .n_tolerations = 1};
+    pod->view.constraints = &pod->constraints;
     finish(pod);
     return pod;
 }
@@ -196,6 +217,39 @@ static void add_list(struct pod *pod, const char *key)
     for (int i = 1; i < 64; i++)
         g_string_append_printf(text, ",word-%u", chance_below(1000000));
     add_pair(pod->annotations, key, text->str);
+}
+
+/* It may be on every node, but that is found out at the very end. */
+static void constrain(struct pod *pod)
+{
+    struct constraints *own = &pod->constraints;
+
+    for (int i = 0; i < VALUES_MAX; i++)
+        pod->values[i] = g_intern_static_string("another-zone");
+    for (int i = 0; i < MATCHES_MAX; i++)
+        pod->matches[i] = (struct match){.key = "zone",
+                                         .operator= MATCH_NOT_IN,
+                                         .values = pod->values,
+                                         .n_values = (size_t)chance_between(1, VALUES_MAX)};
+    pod->matches[MATCHES_MAX - 1].key = "kubernetes.io/hostname";
+    pod->matches[MATCHES_MAX - 1].operator= MATCH_IN; /* holds nowhere */
+    for (int i = 0; i < TERMS_MAX; i++)
+        pod->terms[i] = (struct match_term){pod->matches, MATCHES_MAX};
+    for (int i = 0; i < SELECTOR_MAX; i++)
+        pod->selector[i] = (struct string_pair){"zone", "a"};
+    for (int i = 0; i < TOLERATIONS_MAX; i++)
+        pod->tolerations[i] = (struct toleration){"another", "x", "NoSchedule", TOLERATION_EQUAL};
+    own->n_terms = own->has_affinity = chance_percent(60);
+    own->n_terms *= (size_t)chance_between(1, TERMS_MAX);
+    pod->terms[own->n_terms > 0 ? own->n_terms - 1 : 0].n = MATCHES_MAX - 1;
+    own->terms = pod->terms;
+    own->n_tolerations = (size_t)chance_between(1, TOLERATIONS_MAX);
+    pod->tolerations[own->n_tolerations - 1].key = NULL;
+    pod->tolerations[own->n_tolerations - 1].operator= TOLERATION_EXISTS;
+    own->tolerations = pod->tolerations;
+    own->selector = (struct string_pairs){pod->selector, chance_below(SELECTOR_MAX)};
+    own->overlooked = chance_below(1U << OVERLOOKED_N);
+    pod->view.constraints = own;
 }
 
 static const char *const lists[] = {
@@ -216,7 +270,10 @@ static struct pod *hostile_pod(void)
         ask(add_container(pod), chance_between(1, counts),
             CLAMP(about + (chance_percent(80) ? i : -3 * i), 1, 1000));
         pod->containers[i].init = chance_percent(inits);
+        pod->containers[i].sidecar = pod->containers[i].init && chance_percent(50);
     }
+    if (chance_percent(50))
+        constrain(pod);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
         if (chance_percent(30))
             add_list(pod, lists[i]);
@@ -235,13 +292,28 @@ static struct pod *hostile_pod(void)
 /* --- calls ---------------------------------------------------------------------------------- */
 
 struct call {
+    bool foresees; /* whether kube-scheduler asks about the node at all */
     int64_t work;
     int n_limited; /* nodes of which nothing is known */
+    int n_taking;
+    bool cut;
     enum reason reasons[NODES];
 };
 
-/* False: the pod is refused at once. */
-static bool call_filter(const struct pod *pod, int64_t left, struct call *ret_call)
+static void ask_node(struct feasibility *question, const struct node *node, int i,
+                     struct call *call)
+{
+    if (call->foresees) {
+        call->n_taking += feasibility_takes(question, node, NULL);
+        return;
+    }
+    call->reasons[i] = feasibility_ask(question, node, NULL);
+    call->n_limited += call->reasons[i] == REASON_WORK_LIMIT;
+    call->n_taking += call->reasons[i] == REASON_NONE;
+}
+
+/* Of filter, or of one who foresees kube-scheduler. False: the pod is refused at once. */
+static bool call(const struct pod *pod, int64_t left, bool foresees, struct call *ret_call)
 {
     g_autoptr(request) request = dialect_read_request(&pod->view, &options.dialects, NULL);
     struct feasibility question;
@@ -249,19 +321,24 @@ static bool call_filter(const struct pod *pod, int64_t left, struct call *ret_ca
     if (!request)
         return false;
     struct ledger *ledger = store_lock(asked);
-    *ret_call = (struct call){0};
+    *ret_call = (struct call){.foresees = foresees};
     feasibility_init(&question, asked,
                      &(struct feasibility_about){&pod->view, request, &now, .of_many = true});
     question.work.left = left;
     for (int i = 0; i < NODES; i++) {
         g_autofree char *name = node_name(i);
-        ret_call->reasons[i] = feasibility_ask(&question, ledger_node(ledger, name), NULL);
-        ret_call->n_limited += ret_call->reasons[i] == REASON_WORK_LIMIT;
+        ask_node(&question, ledger_node(ledger, name), i, ret_call);
     }
     ret_call->work = question.work.done;
+    ret_call->cut = question.work.cut;
     feasibility_clear(&question);
     store_unlock(asked);
     return true;
+}
+
+static bool call_filter(const struct pod *pod, int64_t left, struct call *ret_call)
+{
+    return call(pod, left, false, ret_call);
 }
 
 /* Bind asks about one node, and finds what filter has found. */
@@ -284,22 +361,47 @@ static void check_bind(const struct pod *pod, const struct call *call)
     store_unlock(asked);
 }
 
-static unsigned n_asked, n_limited, n_taken;
+static unsigned n_asked, n_limited, n_taken, n_cut;
 static double dearest;
+
+static void compare(const struct pod *pod, const struct call *dear, const struct call *cheap)
+{
+    HOLDS(dear->work <= DEARER * cheap->work,
+          "%s: %" G_GINT64_FORMAT " instead of %" G_GINT64_FORMAT ", %zu containers", row->name,
+          dear->work, cheap->work, pod->view.n_containers);
+    dearest = MAX(dearest, (double)dear->work / (double)cheap->work);
+}
+
+/* What the work was no bound for takes as many nodes as filter passes, since the pod may be on each. */
+static void foresee(const struct pod *pod, const struct call *cheap)
+{
+    struct call dear, whole, passed;
+
+    call(pod, WORK_CALL, true, &dear);
+    compare(pod, &dear, cheap);
+    n_cut += dear.cut;
+    if (chance_percent(70))
+        return;
+    call(pod, INT64_C(1) << 40, true, &whole);
+    call(pod, INT64_C(1) << 40, false, &passed);
+    HOLDS(whole.cut || whole.n_taking == passed.n_taking, "%s: %d take it, filter passes %d",
+          row->name, whole.n_taking, passed.n_taking);
+    HOLDS(dear.cut || dear.n_taking == whole.n_taking, "%s: %d take it, after whole searches %d",
+          row->name, dear.n_taking, whole.n_taking);
+}
 
 static void try_pods(void)
 {
     struct pod *honest = honest_pod();
-    struct call cheap, dear, whole;
+    struct call cheap, foreseen, dear, whole;
 
     HOLDS(call_filter(honest, WORK_CALL, &cheap), "%s: the cheapest pod is refused", row->name);
+    call(honest, WORK_CALL, true, &foreseen);
     for (int i = 0; i < 10 && chance_next_event(); i++) {
         struct pod *hostile = hostile_pod();
         if (call_filter(hostile, WORK_CALL, &dear)) {
-            HOLDS(dear.work <= DEARER * cheap.work,
-                  "%s: %" G_GINT64_FORMAT " instead of %" G_GINT64_FORMAT ", %zu containers",
-                  row->name, dear.work, cheap.work, hostile->view.n_containers);
-            dearest = MAX(dearest, (double)dear.work / (double)cheap.work);
+            compare(hostile, &dear, &cheap);
+            foresee(hostile, &foreseen);
             n_asked++;
             n_limited += dear.n_limited > 0;
             n_taken += dear.reasons[0] == REASON_NONE;
@@ -332,8 +434,8 @@ int main(void)
             store_free(asked);
         }
     }
-    g_print("%u calls, at most %.2f times as dear, %u limited, %u taken\n", n_asked, dearest,
-            n_limited, n_taken);
-    HOLDS(n_limited > 0 && n_taken > 0, "nothing was limited, or taken");
+    g_print("%u calls, at most %.2f times as dear, %u limited, %u foreseen cut short, %u taken\n",
+            n_asked, dearest, n_limited, n_cut, n_taken);
+    HOLDS(n_limited > 0 && n_taken > 0 && n_cut > n_limited, "nothing was limited, or taken");
     return 0;
 }

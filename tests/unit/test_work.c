@@ -162,6 +162,23 @@ START_TEST(a_model_is_judged_once)
 }
 END_TEST
 
+/* What is cheap is always done; what is dear, as often as there is something left for searches. */
+START_TEST(what_a_pod_makes_dear_is_done_while_there_is_work_left)
+{
+    work.left = 100;
+    for (int i = 0; i < 1000; i++)
+        ck_assert(work_afford(&work, WORK_NODE));
+    ck_assert(work_afford(&work, WORK_NODE + 60));
+    ck_assert_int_eq(work.left, 40);
+    ck_assert(!work.cut);
+    ck_assert(!work_afford(&work, WORK_NODE + 60));
+    ck_assert(work.cut);
+    ck_assert(work_afford(&work, WORK_NODE + 40));
+    ck_assert_int_eq(work.left, 0);
+    ck_assert_int_eq(work.done, 1002 * WORK_NODE + 100);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("work");
@@ -174,6 +191,7 @@ int main(void)
     tcase_add_test(tests, nothing_is_known_without_a_search_and_without_counts);
     tcase_add_test(tests, a_little_is_left_for_each_node);
     tcase_add_test(tests, a_model_is_judged_once);
+    tcase_add_test(tests, what_a_pod_makes_dear_is_done_while_there_is_work_left);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

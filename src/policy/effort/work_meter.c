@@ -45,3 +45,16 @@ bool work_accept_card(struct work_meter *work, const struct terms *terms, const 
         return terms_accept_card(terms, card);
     return accepts_model(work, terms, card) && terms_accept_but_model(terms, card);
 }
+
+bool work_afford(struct work_meter *work, int64_t n)
+{
+    const int64_t beyond = MAX(n - WORK_NODE, 0);
+    const bool afforded = beyond == 0 || beyond <= work->left;
+
+    work->cut |= !afforded;
+    if (afforded) {
+        work->left -= beyond;
+        work_do(work, n);
+    }
+    return afforded;
+}

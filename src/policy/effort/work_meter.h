@@ -20,6 +20,8 @@
 #define WORK_CALL 16384 /* what the searches of a call may take beside what its nodes add */
 #define WORK_APART INT64_C(1048576) /* the same of one that keeps no lock */
 #define WORK_NODE 32                /* what asking about a node costs, whatever it has */
+#define WORK_VALUES                                                                                \
+    16 /* of a pod's constraints (core/constraints.h): so many cost as much as a card */
 #define WORK_MODELS 32              /* models that are remembered */
 #define WORK_MODEL_BYTES 64
 
@@ -40,6 +42,10 @@ void work_begin(struct work_meter *work);
 
 /* terms_accept_card, with a model judged once. The work may be NULL. */
 bool work_accept_card(struct work_meter *work, const struct terms *terms, const struct card *card);
+
+/* Whether something may be done for a node that costs so much, and that the pod's author can make dear: what
+ * goes beyond WORK_NODE is of what searches may take. False, and `cut`: there is not so much left. */
+bool work_afford(struct work_meter *work, int64_t n);
 
 /* NULL is ignored. */
 static inline void work_do(struct work_meter *work, int64_t n)

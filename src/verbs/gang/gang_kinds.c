@@ -30,24 +30,13 @@ static bool read_member(const struct gang_kinds *kinds, const char *uid,
            (asked || (ret_member->rules && ret_member->rules->constraints));
 }
 
-static uint64_t count_values(const struct constraints *constraints)
-{
-    uint64_t n = constraints ? constraints->selector.n + constraints->n_tolerations : 0;
-
-    for (size_t i = 0; constraints && i < constraints->n_terms; i++) {
-        for (size_t j = 0; j < constraints->terms[i].n; j++)
-            n += 1 + constraints->terms[i].matches[j].n_values;
-    }
-    return n;
-}
-
 static void init_kind(const struct gang_kinds *kinds, const struct gang_member_view *member,
                       struct gang_kind *kind)
 {
     kind->request = member->request;
     kind->constraints = member->pod.constraints;
     kind->priority = member->pod.priority;
-    kind->values = member->rules ? count_values(kind->constraints) : 0;
+    kind->values = member->rules ? (uint64_t)constraints_size(kind->constraints) : 0;
     for (uint32_t i = 0; i < member->request->n_asks; i++) {
         const struct card_ask *ask = &member->request->asks[i];
         kind->size += ask->count * (ask->exclusive ? CORE_WHOLE : MAX(ask->core, 1));
