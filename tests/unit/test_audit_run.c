@@ -52,10 +52,12 @@ static void edit_pod(void *data)
 START_TEST(a_pod_that_changes_again_is_no_difference)
 {
     add_known("a", "duo", 4, "1");
-    fake_cluster_annotate(cluster, "a", ASSIGNED, "false");
+    add("a", "duo", 5, "1");
     fake_cluster_script_get(cluster, &(struct fake_step){FAKE_ANSWER});
     fake_cluster_script_get(cluster, &(struct fake_step){.hook = edit_pod});
     expect("");
+    ck_assert_uint_eq(fake_cluster_n_gets(cluster), 2);
+    expect("amount a duo | card 1, 5GiB | card 1, 4GiB\n");
 }
 END_TEST
 
