@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+from pki import Authority
 from program import PROGRAM, SNAPSHOT, Server, environment, run
 
 # Answers as kubectl does: the Secret, and a port-forward that lasts until it is ended.
@@ -73,6 +74,34 @@ class Service(unittest.TestCase):
         self.assertEqual(self.calls()[:2], ["get secret -n gpus ops -o json",
                                             "port-forward -n gpus service/ops :39998 --address=127.0.0.1"])
         self.assertRaises(OSError, os.kill, int((self.folder / "pid").read_text()), 0)
+
+    def test_over_tls_it_trusts_the_ca_of_the_secret(self):
+        authority, other = Authority(self.folder), Authority(self.folder, "other")
+        certificate, key = authority.sign("ops")
+        self.serve("--ops-tls", f"--tls-cert={certificate}", f"--tls-key={key}",
+                   f"--ops-token-file={self.folder}/token")
+        self.secret(**{"token": "s3cret", "ca.crt": authority.certificate.read_text()})
+        result = run("nodes", "-oname", "--service=gpus/ops", env=self.path)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.secret(**{"token": "s3cret", "ca.crt": other.certificate.read_text()})
+        result = run("nodes", "-oname", "--service=gpus/ops", env=self.path)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("--ca-file names the CA's certificate", result.stderr)
+
+    def test_a_token_is_one_line(self):
+        server = self.serve(f"--ops-token-file={self.folder}/token")
+        (self.folder / "lines").write_text("s3cret\nX-Other: header\n")
+        self.fails(1, f"option '--token-file': \"{self.folder}/lines\" has more than one line", "nodes",
+                   f"--server={server.operations}", f"--token-file={self.folder}/lines")
+        self.secret(token="s3cret\nX-Other: header")
+        self.fails(1, "the Secret's token has more than one line", "nodes", "--service=gpus/ops", env=self.path)
+
+    def test_slashes_at_the_end_of_the_server_do_not_matter(self):
+        server = self.serve()
+        for slashes in ("", "/", "//"):
+            with self.subTest(slashes):
+                result = run("nodes", "-oname", f"--server={server.operations}{slashes}")
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_as_a_plugin_it_finds_the_usual_one(self):
         server = self.serve()
