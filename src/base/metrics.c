@@ -103,6 +103,9 @@ struct counter_row {
     unsigned n_cells;
     const char *const *cell_names;
     const char *(*cell_name)(unsigned cell);
+    const char *second; /* another label, whose names repeat; NULL: there is none */
+    unsigned n_second;
+    const char *const *second_names;
 };
 
 static const char *const record_result_names[RECORD_RESULT_N] = {
@@ -110,11 +113,31 @@ static const char *const record_result_names[RECORD_RESULT_N] = {
     [RECORD_RESULT_LOST] = "lost",
 };
 
-static const char *const group_eviction_names[GROUP_EVICTION_N] = {
-    [GROUP_EVICTION_EVICTED] = "evicted",
-    [GROUP_EVICTION_WAITS] = "waits",
-    [GROUP_EVICTION_FAILED] = "failed",
+static const char *const eviction_outcome_names[EVICTION_OUTCOME_N] = {
+    [EVICTION_OUTCOME_EVICTED] = "evicted", [EVICTION_OUTCOME_OBSERVED] = "observed",
+    [EVICTION_OUTCOME_STOPPED] = "stopped", [EVICTION_OUTCOME_LIMITED] = "limited",
+    [EVICTION_OUTCOME_BUDGET] = "budget",   [EVICTION_OUTCOME_MOVING] = "moving",
+    [EVICTION_OUTCOME_STAYS] = "stays",     [EVICTION_OUTCOME_FAILED] = "failed",
+    [EVICTION_OUTCOME_UNKNOWN] = "unknown",
 };
+
+const char *metrics_capability(enum ender ender)
+{
+    static const char *const names[ENDER_N] = {
+        [ENDER_GANG_STRICT] = "gang-strict",
+        [ENDER_SWITCH] = "calendar",
+        [ENDER_PLAN] = "plans",
+        [ENDER_RECLAIM] = "reclaim",
+    };
+
+    return names[ender];
+}
+
+/* Of the cells of COUNTER_EVICTIONS. */
+static const char *eviction_capability(unsigned cell)
+{
+    return metrics_capability((enum ender)(cell / EVICTION_OUTCOME_N));
+}
 
 static const char *const kueue_result_names[KUEUE_RESULT_N] = {
     [KUEUE_RESULT_READY] = "ready",   [KUEUE_RESULT_NO_GPU] = "no_gpu",
@@ -130,13 +153,6 @@ static const char *const reclaim_result_names[RECLAIM_RESULT_N] = {
     [RECLAIM_RESULT_CLAIMED] = "claimed", [RECLAIM_RESULT_REFUSED] = "refused",
     [RECLAIM_RESULT_BOUND] = "bound",     [RECLAIM_RESULT_GONE] = "gone",
     [RECLAIM_RESULT_LAPSED] = "lapsed",   [RECLAIM_RESULT_CHANGED] = "changed",
-};
-
-static const char *const reclaim_eviction_names[RECLAIM_EVICTION_N] = {
-    [RECLAIM_EVICTION_DONE] = "evicted",
-    [RECLAIM_EVICTION_LATER] = "budget",
-    [RECLAIM_EVICTION_STAYS] = "stays",
-    [RECLAIM_EVICTION_FAILED] = "failed",
 };
 
 static const char *const usage_result_names[USAGE_RESULT_N] = {
@@ -242,17 +258,15 @@ static const struct counter_row counter_rows[COUNTER_N] = {
         {"gpuledger_switches_total",
          "Steps of nodes that are to share their cards in another way (--calendar).", "step",
          CELLS(switch_events)},
-    [COUNTER_GROUP_EVICTIONS] = {"gpuledger_group_evictions_total",
-                                 "Pods of groups that stay half (--gang-strict), by what became of "
-                                 "their eviction.",
-                                 "result", CELLS(group_eviction_names)},
+    [COUNTER_EVICTIONS] = {"gpuledger_evictions_total",
+                           "Pods that were to be evicted, by capability and by what became of "
+                           "that.",
+                           "capability", ENDER_N *EVICTION_OUTCOME_N, NULL, eviction_capability,
+                           "outcome", EVICTION_OUTCOME_N, eviction_outcome_names},
     [COUNTER_RECLAIMS] = {"gpuledger_reclaims_total",
                           "Pods for which lent quota is taken back (--reclaim), by what became of "
                           "that.",
                           "result", CELLS(reclaim_result_names)},
-    [COUNTER_RECLAIM_EVICTIONS] = {"gpuledger_reclaim_evictions_total",
-                                   "Tries to end pods that have borrowed, by what became of them.",
-                                   "result", CELLS(reclaim_eviction_names)},
     [COUNTER_USAGE] = {"gpuledger_usage_answers_total",
                        "Questions to the source of usage (--usage) by what became of them.",
                        "result", CELLS(usage_result_names)},
@@ -275,6 +289,8 @@ static const struct gauge_row {
     [GAUGE_SWITCHES_STUCK] = {"gpuledger_switches_stuck",
                               "Nodes that were to share their cards in another way, and need "
                               "somebody to look."},
+    [GAUGE_EVICTIONS_STOPPED] = {"gpuledger_evictions_stopped",
+                                 "1 while the stop key keeps all pods from being evicted."},
     [GAUGE_USAGE_ANSWERED] = {"gpuledger_usage_answered_timestamp_seconds",
                               "When the source of usage (--usage) was last understood."},
     [GAUGE_CERTIFICATE_END] = {"gpuledger_certificate_not_after_timestamp_seconds",
@@ -291,6 +307,7 @@ static atomic_uint_fast64_t cells[COUNTER_N][CELLS_MAX];
 G_STATIC_ASSERT(REASON_N <= CELLS_MAX);
 G_STATIC_ASSERT(BIND_RESULT_N <= CELLS_MAX);
 G_STATIC_ASSERT(DENIAL_N <= CELLS_MAX);
+G_STATIC_ASSERT((int)ENDER_N *(int)EVICTION_OUTCOME_N <= CELLS_MAX);
 
 /* Upper bounds, and the same in seconds as the "le" label spells them. */
 static const struct {
@@ -313,6 +330,11 @@ void metrics_add(enum counter counter, unsigned cell, uint64_t n)
 {
     g_return_if_fail((unsigned)counter < COUNTER_N && cell < counter_rows[counter].n_cells);
     atomic_fetch_add_explicit(&cells[counter][cell], n, memory_order_relaxed);
+}
+
+void metrics_count_eviction(enum ender ender, enum eviction_outcome outcome)
+{
+    metrics_count(COUNTER_EVICTIONS, (unsigned)ender * EVICTION_OUTCOME_N + outcome);
 }
 
 void metrics_count(enum counter counter, unsigned cell)
@@ -390,6 +412,9 @@ static void counter_write(GString *text, enum counter counter)
             continue;
         g_string_append_printf(text, "%s{%s=\"", row->name, row->label);
         metrics_append_label(text, name);
+        if (row->second)
+            g_string_append_printf(text, "\",%s=\"%s", row->second,
+                                   row->second_names[cell % row->n_second]);
         g_string_append_printf(text, "\"} %" G_GUINT64_FORMAT "\n", metrics_counted(counter, cell));
     }
 }

@@ -9,6 +9,7 @@
  * somebody asks (inspect/views.h).
  */
 #include "core/constraints.h"
+#include "policy/victims/may_end.h"
 
 #include <glib.h>
 #include <stdint.h>
@@ -40,13 +41,12 @@ enum counter {
     COUNTER_RECORDS,        /* by enum record_result */
     /* By enum kueue_result. */
     COUNTER_KUEUE,
-    COUNTER_SWITCHES,          /* by enum switch_event */
-    COUNTER_GROUP_EVICTIONS,   /* by enum group_eviction_result */
-    COUNTER_RECLAIMS,          /* by enum reclaim_result */
-    COUNTER_RECLAIM_EVICTIONS, /* by enum reclaim_eviction */
-    COUNTER_USAGE,             /* by enum usage_result */
-    COUNTER_PLANS,             /* by enum plan_result */
-    COUNTER_PLAN_STEPS,        /* by enum plan_step */
+    COUNTER_SWITCHES,   /* by enum switch_event */
+    COUNTER_EVICTIONS,  /* metrics_count_eviction */
+    COUNTER_RECLAIMS,   /* by enum reclaim_result */
+    COUNTER_USAGE,      /* by enum usage_result */
+    COUNTER_PLANS,      /* by enum plan_result */
+    COUNTER_PLAN_STEPS, /* by enum plan_step */
     COUNTER_N
 };
 
@@ -72,12 +72,18 @@ enum kueue_result {
     KUEUE_RESULT_N
 };
 
-/* What became of a pod of a group that stays half. */
-enum group_eviction_result {
-    GROUP_EVICTION_EVICTED,
-    GROUP_EVICTION_WAITS, /* for a budget */
-    GROUP_EVICTION_FAILED,
-    GROUP_EVICTION_N
+/* What became of a pod that was to be evicted. */
+enum eviction_outcome {
+    EVICTION_OUTCOME_EVICTED,
+    EVICTION_OUTCOME_OBSERVED, /* it would have been; its capability only observes */
+    EVICTION_OUTCOME_STOPPED,  /* all evictions are stopped */
+    EVICTION_OUTCOME_LIMITED,  /* as many as may be were evicted */
+    EVICTION_OUTCOME_BUDGET,   /* a PodDisruptionBudget has nothing to give now */
+    EVICTION_OUTCOME_MOVING,   /* its controller moves it to another node first */
+    EVICTION_OUTCOME_STAYS,    /* it may not be ended */
+    EVICTION_OUTCOME_FAILED,   /* the API server refuses, or does not let us */
+    EVICTION_OUTCOME_UNKNOWN,
+    EVICTION_OUTCOME_N
 };
 
 /* What became of pods for which what was lent is taken back. */
@@ -89,15 +95,6 @@ enum reclaim_result {
     RECLAIM_RESULT_LAPSED,  /* likewise: it has not come in time */
     RECLAIM_RESULT_CHANGED, /* likewise: what was to be taken back is not lent any more */
     RECLAIM_RESULT_N
-};
-
-/* What became of a try to end a pod whose namespace has borrowed. */
-enum reclaim_eviction {
-    RECLAIM_EVICTION_DONE,
-    RECLAIM_EVICTION_LATER,  /* a PodDisruptionBudget has nothing to give now */
-    RECLAIM_EVICTION_STAYS,  /* it says, or its controller does, that it may not be ended */
-    RECLAIM_EVICTION_FAILED, /* the API server does not take it, or does not let us */
-    RECLAIM_EVICTION_N
 };
 
 /* What became of a plan that a ConfigMap orders. */
@@ -237,16 +234,20 @@ enum preempt_result {
 /* Adds one to a counter's cell. `cell` is the enum value that the counter's label names (a
  * reason, a feed, a verb …); 0 if it has no label. */
 void metrics_count(enum counter counter, unsigned cell);
+/* "reclaim"; NULL: kube-scheduler evicts, or a command does. */
+const char *metrics_capability(enum ender ender);
+void metrics_count_eviction(enum ender ender, enum eviction_outcome outcome);
 void metrics_add(enum counter counter, unsigned cell, uint64_t n);
 uint64_t metrics_counted(enum counter counter, unsigned cell);
 
 /* Values that go up and down; one that was never set is not written. */
 enum gauge {
-    GAUGE_LEASE_HELD,      /* 1: this replica serves */
-    GAUGE_JOURNAL,         /* bytes of the journal that was stored last */
-    GAUGE_CERTIFICATE_END, /* Unix time in seconds at which what the listeners show is over */
-    GAUGE_SWITCHES_STUCK,  /* nodes whose switch needs somebody to look */
-    GAUGE_USAGE_ANSWERED,  /* Unix time in seconds of the last good answer about usage */
+    GAUGE_LEASE_HELD,        /* 1: this replica serves */
+    GAUGE_JOURNAL,           /* bytes of the journal that was stored last */
+    GAUGE_CERTIFICATE_END,   /* Unix time in seconds at which what the listeners show is over */
+    GAUGE_SWITCHES_STUCK,    /* nodes whose switch needs somebody to look */
+    GAUGE_EVICTIONS_STOPPED, /* 1: no pod is evicted */
+    GAUGE_USAGE_ANSWERED,    /* Unix time in seconds of the last good answer about usage */
     GAUGE_N
 };
 void metrics_set(enum gauge gauge, int64_t value);

@@ -30,7 +30,6 @@ struct backend {
     struct switcher *switcher;       /* NULL: no node is switched */
     struct half_groups *half_groups; /* NULL: nobody ends them */
     struct plan_service *plans;      /* NULL: none are carried out */
-    struct api_client *planning;     /* its own */
 
     struct cluster *snapshot;
     struct snapshot_hooks hooks;
@@ -115,7 +114,8 @@ bool backend_ask_usage(struct backend *backend, GError **error)
     return backend->usage;
 }
 
-bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error)
+bool backend_switch_nodes(struct backend *backend, const struct backend_evicting *with,
+                          GError **error)
 {
     const struct config *config = backend->config;
 
@@ -127,51 +127,66 @@ bool backend_switch_nodes(struct backend *backend, struct leadership *leadership
         return fail_within(error, "option '--calendar': ");
     backend->switcher = switcher_start(
         &(struct switcher_options){
-            .with = {.client = backend->client,
-                     .cluster = backend->limited,
+            .with = {.client = with->client,
+                     .cluster = with->cluster,
+                     .permits = with->permits,
                      .store = backend->store,
-                     .moves_ns = api_client_config(backend->client)->ns,
+                     .moves_ns = api_client_config(with->client)->ns,
                      .replicas = config->dialects.nvidia_config_replicas,
                      .limits = *calendar_limits(calendar),
                      .dialects = &config->dialects},
             .take_calendar = calendar,
-            .leadership = leadership,
+            .leadership = with->leadership,
         },
         error);
     return backend->switcher;
 }
 
-bool backend_carry_out_plans(struct backend *backend, struct leadership *leadership, GError **error)
+bool backend_carry_out_plans(struct backend *backend, const struct backend_evicting *with,
+                             GError **error)
 {
     if (backend->snapshot || !backend->config->plans)
         return true;
-    backend->planning = backend_new_client(backend, error);
-    if (!backend->planning)
-        return false;
     backend->plans = plan_service_start(
         &(struct plan_service_options){
-            .client = backend->planning,
-            .cluster = backend->limited,
+            .client = with->client,
+            .cluster = with->cluster,
+            .permits = with->permits,
             .store = backend->store,
             .dialects = &backend->config->dialects,
-            .leadership = leadership,
-            .ns = api_client_config(backend->planning)->ns,
+            .leadership = with->leadership,
+            .ns = api_client_config(with->client)->ns,
         },
         error);
     return backend->plans;
 }
 
-bool backend_end_half_groups(struct backend *backend, struct leadership *leadership, GError **error)
+bool backend_end_half_groups(struct backend *backend, const struct backend_evicting *with,
+                             GError **error)
 {
     const struct config *config = backend->config;
 
     if (backend->snapshot || !config->gangs || !config->gang_strict)
         return true;
-    backend->half_groups = half_groups_start(
-        &(struct half_groups_options){
-            .client = backend->client, .store = backend->store, .leadership = leadership},
-        error);
+    backend->half_groups =
+        half_groups_start(&(struct half_groups_options){.client = with->client,
+                                                        .store = backend->store,
+                                                        .leadership = with->leadership,
+                                                        .permits = with->permits},
+                          error);
     return backend->half_groups;
+}
+
+void backend_stop_evicting(struct backend *backend)
+{
+    g_clear_pointer(&backend->switcher, switcher_free);
+    g_clear_pointer(&backend->half_groups, half_groups_free);
+    g_clear_pointer(&backend->plans, plan_service_free);
+}
+
+struct events *backend_events(const struct backend *backend)
+{
+    return backend->events;
 }
 
 uint64_t backend_relist_pods(struct backend *backend)
@@ -187,11 +202,9 @@ bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted)
 /* All are told before the first is waited for. */
 static void stop_reflectors(struct backend *backend)
 {
-    g_clear_pointer(&backend->switcher, switcher_free);
+    backend_stop_evicting(backend);
     g_clear_pointer(&backend->kueue, kueue_free);
     g_clear_pointer(&backend->usage, usage_source_free);
-    g_clear_pointer(&backend->half_groups, half_groups_free);
-    g_clear_pointer(&backend->plans, plan_service_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);
     for (unsigned feed = 0; feed < FEED_N; feed++) {
@@ -321,7 +334,6 @@ void backend_free(struct backend *backend)
     g_free(backend->limited);
     events_free(backend->events);
     api_cluster_free(backend->api_cluster);
-    g_clear_pointer(&backend->planning, api_client_free);
     api_client_free(backend->client);
     if (backend->snapshot)
         snapshot_cluster_free(backend->snapshot);

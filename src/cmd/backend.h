@@ -40,21 +40,35 @@ bool backend_start(struct backend *backend, GError **error);
 bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error);
 /* Begins to ask how busy pods are, if the options name a source (--usage), until backend_stop. */
 bool backend_ask_usage(struct backend *backend, GError **error);
+/* What evicts pods has in common: client and cluster are for it alone. Borrowed. */
+struct backend_evicting {
+    struct api_client *client;
+    struct cluster *cluster;
+    struct permits *permits;
+    struct leadership *leadership;
+};
+
 /* The same for --calendar: switches nodes while this replica serves. */
-bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error);
+bool backend_switch_nodes(struct backend *backend, const struct backend_evicting *with,
+                          GError **error);
 
 /* The same for --plans: carries out the plans that ConfigMaps order. */
-bool backend_carry_out_plans(struct backend *backend, struct leadership *leadership,
+bool backend_carry_out_plans(struct backend *backend, const struct backend_evicting *with,
                              GError **error);
 
 /* The same: ends groups that stay half, if that is wanted. */
-bool backend_end_half_groups(struct backend *backend, struct leadership *leadership,
+bool backend_end_half_groups(struct backend *backend, const struct backend_evicting *with,
                              GError **error);
+/* Ends these three. */
+void backend_stop_evicting(struct backend *backend);
 
 /* For a backend that has an API server and was started: asks for a list of the pods that begins
  * after this call, and whether it has ended. Any thread. */
 uint64_t backend_relist_pods(struct backend *backend);
 bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted);
+
+/* Where Events about pods go, or NULL. */
+struct events *backend_events(const struct backend *backend);
 
 /* Another client of the same API server, for calls that must not wait for others. */
 struct api_client *backend_new_client(const struct backend *backend, GError **error);

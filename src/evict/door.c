@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evict/door.h"
 
-#include <gpuledger/error.h>
+#include "base/metrics.h"
 
 static enum door_answer answer_of(enum eviction eviction)
 {
@@ -9,6 +9,7 @@ static enum door_answer answer_of(enum eviction eviction)
     case EVICTION_DONE:
         return DOOR_OPEN;
     case EVICTION_LATER:
+    case EVICTION_MOVING:
         return DOOR_LATER;
     case EVICTION_FAILED:
         return DOOR_FAILED;
@@ -26,11 +27,34 @@ static enum outcome read_pod(const struct door_order *order, struct evictee *ret
                : evictee_read(order->client, order->ns, order->name, ret_evictee, error);
 }
 
-static enum door_answer send_eviction(const struct door_order *order, const struct evictee *evictee,
-                                      bool try, GError **error)
+static enum eviction send_eviction(const struct door_order *order, const struct evictee *evictee,
+                                   bool try, GError **error)
 {
-    return answer_of(order->api ? order->api->send(order->api_data, evictee, try, error)
-                                : eviction_send(order->client, evictee, try, error));
+    return order->api ? order->api->send(order->api_data, evictee, try, error)
+                      : eviction_send(order->client, evictee, try, error);
+}
+
+static void count(const struct door_order *order, enum eviction_outcome outcome)
+{
+    metrics_count_eviction(order->ender, outcome);
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static enum door_answer stay(const struct door_order *order, const char *why, GError **error)
+{
+    count(order, EVICTION_OUTCOME_STAYS);
+    g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, why);
+    return DOOR_STAYS;
+}
+
+/* What has not started yet has not run. */
+static bool is_new(const struct door_order *order, const struct evictee *evictee)
+{
+    const int64_t min_ms = permits_min_runtime_ms(order->permits, order->ender);
+
+    return min_ms > 0 && (evictee->started_s == 0 ||
+                          g_get_real_time() / 1000 - evictee->started_s * 1000 < min_ms);
 }
 
 enum door_answer door_look(const struct door_order *order, struct evictee *ret_evictee,
@@ -52,30 +76,117 @@ enum door_answer door_look(const struct door_order *order, struct evictee *ret_e
     if (ret_evictee->ends)
         return DOOR_ENDS;
     const enum pod_tie tie = may_end_not(order->ender, order->force, ret_evictee->ties);
-    if (!tie)
-        return DOOR_OPEN;
-    g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, may_end_text(tie));
-    return DOOR_STAYS;
+    if (tie)
+        return stay(order, may_end_text(tie), error);
+    if (is_new(order, ret_evictee))
+        return stay(order, "it has run for less than --evictions-min-runtime", error);
+    return DOOR_OPEN;
 }
 
+static enum eviction_outcome outcome_of(enum eviction eviction)
+{
+    switch (eviction) {
+    case EVICTION_DONE:
+        return EVICTION_OUTCOME_EVICTED;
+    case EVICTION_LATER:
+        return EVICTION_OUTCOME_BUDGET;
+    case EVICTION_MOVING:
+        return EVICTION_OUTCOME_MOVING;
+    case EVICTION_FAILED:
+        return EVICTION_OUTCOME_FAILED;
+    case EVICTION_UNKNOWN:
+        break;
+    }
+    return EVICTION_OUTCOME_UNKNOWN;
+}
+
+/* What would end is counted when it does. */
 enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
-    return send_eviction(order, evictee, true, error);
+    const enum eviction eviction = send_eviction(order, evictee, true, error);
+
+    if (eviction != EVICTION_DONE)
+        count(order, outcome_of(eviction));
+    return answer_of(eviction);
 }
+
+/* --- ending ----------------------------------------------------------------------------------- */
 
 static bool serves(const struct door_order *order)
 {
     return !order->leadership || leadership_term(order->leadership) == order->term;
 }
 
+static enum door_answer wait(const struct door_order *order, enum eviction_outcome outcome,
+                             GError **error, const char *why)
+{
+    count(order, outcome);
+    g_set_error_literal(error, GPULEDGER_ERROR, DOOR_HELD, why);
+    return outcome == EVICTION_OUTCOME_OBSERVED ? DOOR_OBSERVED : DOOR_LATER;
+}
+
+/* DOOR_OPEN: it has a place within the limits. */
+static enum door_answer take_place(const struct door_order *order, const struct evictee *evictee,
+                                   GError **error)
+{
+    if (!order->permits)
+        return DOOR_OPEN;
+    g_autofree char *stopped = permits_why_stopped(order->permits);
+    g_autofree char *why = stopped ? g_strconcat("evictions are stopped: ", stopped, NULL) : NULL;
+    if (why)
+        return wait(order, EVICTION_OUTCOME_STOPPED, error, why);
+    const enum limit limit =
+        permits_observe(order->permits, order->ender)
+            ? permits_forbid(order->permits, order->ender, evictee->ns)
+            : permits_take(order->permits, order->ender, evictee->ns, evictee->uid);
+    return limit == LIMIT_NONE ? DOOR_OPEN
+                               : wait(order, EVICTION_OUTCOME_LIMITED, error, limit_texts[limit]);
+}
+
+/* What became of the place: of what is not known to have been refused it stays taken. */
+static void end_place(const struct door_order *order, const struct evictee *evictee,
+                      enum eviction eviction)
+{
+    int64_t now_ms;
+
+    if (!order->permits)
+        return;
+    struct limiter *limiter = permits_lock(order->permits, &now_ms);
+    switch (eviction) {
+    case EVICTION_DONE:
+        limiter_done(limiter, evictee->uid, now_ms);
+        break;
+    case EVICTION_UNKNOWN:
+    case EVICTION_MOVING:
+        limiter_doubt(limiter, evictee->uid, now_ms);
+        break;
+    case EVICTION_LATER:
+    case EVICTION_FAILED:
+        limiter_withdraw(limiter, evictee->uid);
+        break;
+    }
+    permits_unlock(order->permits);
+}
+
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
-    if (!serves(order) || (order->is_wanted && !order->is_wanted(order->data, error)))
+    const enum door_answer place = take_place(order, evictee, error);
+
+    if (place != DOOR_OPEN)
+        return place;
+    if (!serves(order) || (order->is_wanted && !order->is_wanted(order->data, error))) {
+        end_place(order, evictee, EVICTION_FAILED);
         return DOOR_UNWANTED;
-    const enum door_answer answer = send_eviction(order, evictee, false, error);
-    if (answer == DOOR_OPEN && order->note)
+    }
+    if (permits_observe(order->permits, order->ender))
+        return wait(order, EVICTION_OUTCOME_OBSERVED, error,
+                    "it would end; the capability only observes (--evictions-observe)");
+    const enum eviction eviction = send_eviction(order, evictee, false, error);
+    end_place(order, evictee, eviction);
+    count(order, outcome_of(eviction));
+    if (eviction == EVICTION_DONE && order->note)
         eviction_tell(order->client, evictee, order->note, NULL);
-    return answer;
+    return answer_of(eviction);
 }

@@ -6,15 +6,18 @@
  *   door_look  reads the pod again: it is the one that was meant, is still there, and may end for this caller
  *              (policy/victims/may_end.h)
  *   door_try   asks the API server with dryRun=All; nothing ends
- *   door_end   asks the caller once more whether the end is still wanted and who serves, ends the pod, and writes
- *              an Event that says why
+ *   door_end   unless evictions are stopped or a limit is reached: asks the caller once more whether the end is
+ *              still wanted and who serves, ends the pod, and writes an Event that says why
  *
- * Whoever ends several pods for one purpose looks at and tries all of them before the first one ends. Limits are
- * the caller's. One thread for each call; calls may come from any.
+ * Each answer that is about the pod counts in gpuledger_evictions_total. A caller that ends several pods for one
+ * purpose looks at and tries all of them before the first one ends. One thread for each call; calls may come from any.
  */
 #include "evict/eviction.h"
+#include "evict/permits.h"
 #include "policy/victims/may_end.h"
 #include "verbs/leadership.h"
+
+#include <gpuledger/error.h>
 
 /* How pods are read and evicted. */
 struct door_api {
@@ -29,6 +32,7 @@ struct door_order {
     const struct door_api *api; /* NULL: by the client */
     void *api_data;
     enum ender ender;
+    struct permits *permits; /* NULL: a command, by the rights of its user */
     bool force; /* pods as well that no controller creates again */
     const char *ns, *name;
     const char *uid;               /* another pod of that name is left alone; NULL: any */
@@ -41,12 +45,17 @@ struct door_order {
     void *data;
 };
 
+/* The code of DOOR_LATER's error where a limit or the stop key is the reason. */
+#define DOOR_HELD GPULEDGER_ERROR_LIMIT
+
 enum door_answer {
-    DOOR_OPEN,     /* it may end; or, of door_end, it ends */
-    DOOR_GONE,     /* there is no such pod any more, or it has ended */
-    DOOR_ENDS,     /* somebody has deleted it, and it is still there */
-    DOOR_STAYS,    /* it may not end for this caller: the error says why */
-    DOOR_LATER,    /* a budget has nothing to give: the error says which */
+    DOOR_OPEN,  /* it may end; or, of door_end, it ends */
+    DOOR_GONE,  /* there is no such pod any more, or it has ended */
+    DOOR_ENDS,  /* somebody has deleted it, and it is still there */
+    DOOR_STAYS, /* it may not end for this caller: the error says why */
+    DOOR_LATER, /* a budget, a limit or the stop key keeps it from ending now, or another controller moves it
+                    * away first: the error says which */
+    DOOR_OBSERVED, /* it would end, and the capability only observes; with an error */
     DOOR_UNWANTED, /* the caller says no, or another replica serves */
     DOOR_FAILED,   /* it cannot be read, or the API server refuses; with an error */
     DOOR_UNKNOWN,  /* it may have ended, or may yet; with an error */
@@ -60,6 +69,6 @@ enum door_answer door_look(const struct door_order *order, struct evictee *ret_e
 enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
                           GError **error);
 
-/* DOOR_OPEN, _LATER, _UNWANTED, _FAILED or _UNKNOWN. An Event that cannot be written changes nothing. */
+/* DOOR_OPEN, _LATER, _OBSERVED, _UNWANTED, _FAILED or _UNKNOWN. An Event that cannot be written changes nothing. */
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
                           GError **error);

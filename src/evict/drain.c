@@ -73,6 +73,7 @@ static struct door_order order_of(struct step *step)
 
     return (struct door_order){.client = query->client,
                                .ender = query->ender,
+                               .permits = query->permits,
                                .force = query->force,
                                .ns = pod->ns,
                                .name = pod->name,
@@ -136,7 +137,9 @@ static bool evict(struct step *step, GError **error)
             step->stopped = g_steal_pointer(&failure);
         if (answer != DOOR_LATER || !pause_for(step))
             return give_up(step, error, g_steal_pointer(&failure));
-        tell(step, "waits for a PodDisruptionBudget");
+        tell(step, g_error_matches(failure, GPULEDGER_ERROR, DOOR_HELD)
+                       ? failure->message
+                       : "waits for a PodDisruptionBudget");
     }
 }
 
@@ -189,6 +192,7 @@ static bool await_successor(struct step *step, guint n_ready, GError **error)
             return true;
         tell(step, "has ended; its successor is not Ready yet");
     } while (pause_for(step));
+    step->pod->lost = !step->stopped;
     return give_up(step, error,
                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
                                "its successor is not Ready in time: of its %s's pods %u are, %u "

@@ -26,6 +26,7 @@ struct drain_pod {
     guint n_ready;
     bool alone; /* its end is enough: no successor is waited for */
     enum drain_state state;
+    bool lost; /* it has failed since its successor was not Ready in time */
     char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
 };
 
@@ -34,6 +35,7 @@ struct drain_query {
     struct drain_pod *pods;
     guint n_pods;
     enum ender ender; /* the rule of which pods stay */
+    struct permits *permits; /* as struct door_order has them */
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
     void (*progress)(void *data, const char *text);

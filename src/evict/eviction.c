@@ -24,6 +24,21 @@ void evictee_clear(struct evictee *evictee)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
+/* Unix time; 0: there is none, or it cannot be read. */
+static int64_t read_time(const char *text)
+{
+    g_autoptr(GDateTime) time = text ? g_date_time_new_from_iso8601(text, NULL) : NULL;
+
+    return time ? g_date_time_to_unix(time) : 0;
+}
+
+static const char *started_of(const cJSON *object)
+{
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "startTime"));
+}
+
 void evictee_set(struct evictee *evictee, const struct pod_view *pod)
 {
     *evictee = (struct evictee){
@@ -36,6 +51,7 @@ void evictee_set(struct evictee *evictee, const struct pod_view *pod)
         .placed = pod_view_is_bound(pod),
         .ended = pod_view_is_terminal(pod),
         .ends = pod->terminating,
+        .started_s = read_time(started_of(pod->object)),
     };
 }
 
@@ -72,6 +88,7 @@ static bool decode(struct json_arena *arena, const cJSON *object, struct evictee
         pod.view.controller_kind = controller.kind;
     }
     pod.view.terminating = pod.deleted != NULL;
+    pod.view.object = object;
     evictee_set(ret_evictee, &pod.view);
     ret_evictee->ready = !pod.deleted && condition_is_true(arena, pod.conditions, "Ready");
     return true;
@@ -169,9 +186,13 @@ static void write_body(GString *body, const struct evictee *evictee, bool try)
 /* Status 500, but nothing was done. Source: kubernetes@v1.37.2:pkg/registry/core/pod/storage/eviction.go. */
 #define BUDGETS "more than one PodDisruptionBudget"
 
+/* Status 429 of a webhook that has asked for the move. Source:
+ * kubevirt/kubevirt:pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go. */
+#define MOVING "triggered evacuation of VMI"
+
 static bool is_refusal(const char *message)
 {
-    return strstr(message, BUDGET) || strstr(message, BUDGETS);
+    return strstr(message, BUDGET) || strstr(message, BUDGETS) || strstr(message, MOVING);
 }
 
 enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
@@ -191,7 +212,10 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     if (outcome == OUTCOME_OK || outcome == OUTCOME_NOT_FOUND)
         return EVICTION_DONE;
     const bool later = failure && strstr(failure->message, BUDGET);
+    const bool moving = failure && strstr(failure->message, MOVING);
     g_propagate_error(error, g_steal_pointer(&failure));
+    if (moving)
+        return EVICTION_MOVING;
     return later ? EVICTION_LATER : outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
 

@@ -16,6 +16,7 @@ struct evictee {
     bool placed;      /* it has a node */
     bool ended, ready;
     bool ends; /* somebody has deleted it, and it is still there */
+    int64_t started_s; /* Unix time since which kubelet has had it; 0: it has not yet */
 };
 void evictee_clear(struct evictee *evictee);
 typedef struct evictee evictee; /* for g_auto */
@@ -29,8 +30,10 @@ enum outcome evictee_read(struct api_client *client, const char *ns, const char 
                           struct evictee *ret_evictee, GError **error);
 
 enum eviction {
-    EVICTION_DONE,   /* it ends, or has ended */
-    EVICTION_LATER,  /* a budget has nothing to give: the error says which */
+    EVICTION_DONE,  /* it ends, or has ended */
+    EVICTION_LATER, /* a budget has nothing to give: the error says which */
+    EVICTION_MOVING, /* refused for now, since its controller moves it to another node first: KubeVirt does. The error
+                      * says so */
     EVICTION_FAILED, /* refused, with an error */
     EVICTION_UNKNOWN /* it may have been done, or may be yet: nobody knows; with an error */
 };

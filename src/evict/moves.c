@@ -3,7 +3,7 @@
 
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "plan/hourly.h"
+#include "plan/rate.h"
 
 #include <string.h>
 
@@ -89,7 +89,7 @@ static bool read_line(struct sheet *sheet, const char *text, int64_t at_most_ms,
     const int64_t at_ms = g_date_time_to_unix(at) * 1000;
     if (at_ms > at_most_ms)
         return fail_with(error, GPULEDGER_ERROR_RANGE, "'%.80s' is in the future", text);
-    if (at_ms <= at_most_ms - AHEAD_MS - HOURLY_MS)
+    if (at_ms <= at_most_ms - AHEAD_MS - RATE_HOUR_MS)
         return true;
     g_array_append_val(sheet->lines, ((struct line){at_ms, g_strdup(words[1]), g_strdup(words[2]),
                                                     g_strdup(words[3])}));
@@ -176,7 +176,7 @@ static int64_t wait_of(const struct sheet *sheet, const char *uid, uint32_t per_
         if (g_strcmp0(line->uid, uid) != 0)
             g_array_append_val(times, line->at_ms);
     }
-    return hourly_wait_ms(times, per_hour, now_ms());
+    return rate_wait_ms(times, per_hour, RATE_HOUR_MS, now_ms());
 }
 
 bool moves_wait(const struct moves *moves, uint32_t per_hour, int64_t *ret_wait_ms, GError **error)
@@ -199,7 +199,7 @@ static void add_line(struct sheet *sheet, const struct moved_pod *pod)
 
     while (n < sheet->lines->len) {
         const struct line *line = &g_array_index(sheet->lines, struct line, n);
-        if (g_str_equal(line->uid, pod->uid) || line->at_ms <= now_ms() - HOURLY_MS)
+        if (g_str_equal(line->uid, pod->uid) || line->at_ms <= now_ms() - RATE_HOUR_MS)
             g_array_remove_index(sheet->lines, n);
         else
             n++;

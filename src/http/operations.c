@@ -5,6 +5,7 @@
 #include "base/longest.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "evict/permits.h"
 #include "inspect/views.h"
 #include "http/answers.h"
 #include "http/page.h"
@@ -91,11 +92,24 @@ static void tell_longest(GString *text)
                                metrics_verb(verb), (us + 999) / 1000);
 }
 
+/* Likewise: no pod is evicted, and all else goes on. */
+static void tell_stopped(const struct operations *operations, bool trusted, GString *text)
+{
+    g_autofree char *why = operations->permits ? permits_why_stopped(operations->permits) : NULL;
+
+    if (why)
+        g_string_append_printf(text, "[+]evictions ok, but stopped: %s\n",
+                               trusted ? why : "reason withheld");
+    else if (operations->permits)
+        g_string_append(text, "[+]evictions ok\n");
+}
+
 /* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. Reasons
  * repeat what API server and credential commands have said, so they are for those who may look. */
 static void handle_ready(void *context, const struct http_request *request,
                          struct http_response *response)
 {
+    const struct operations *operations = context;
     const bool verbose = http_request_query(request, "verbose") != NULL;
     const char *exclude = http_request_query(request, "exclude");
 
@@ -125,6 +139,8 @@ static void handle_ready(void *context, const struct http_request *request,
                                    request->trusted && why && *why ? ", but cannot be read: " : "",
                                    request->trusted && why ? why : "");
     }
+    if (verbose)
+        tell_stopped(operations, request->trusted, response->body);
     if (verbose)
         tell_longest(response->body);
     if (response->status == MHD_HTTP_OK)

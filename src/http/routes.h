@@ -85,6 +85,7 @@ struct operations {
     const struct replica_hooks *replica;   /* NULL: it is the only one */
     struct auditor *auditor;
     struct chooser *chooser; /* NULL: there is none */
+    struct permits *permits; /* NULL: no capability that evicts pods is on */
     bool pod_metrics; /* what each container was granted is among the metrics */
     int64_t card_metrics_max; /* of more cards than this the metrics tell sums only */
 };

@@ -16,11 +16,13 @@
 
 #include <gpuledger/error.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define CONNECT_TIMEOUT_MS 5000
 #define RETRY_FIRST_MS 100
 #define RETRY_MAX_MS 2000
+#define REST_MS 200 /* between looks at whether calls are to end */
 
 struct api_client {
     struct kube_config *config;
@@ -28,6 +30,7 @@ struct api_client {
     struct transport *transport;
     pthread_mutex_t lock;
     pthread_cond_t returned; /* on CLOCK_MONOTONIC */
+    atomic_bool aborted;
     unsigned in_use;
     GPtrArray *idle; /* CURL *; the last one was used last and is most likely connected */
 };
@@ -65,6 +68,11 @@ void api_client_free(struct api_client *client)
     pthread_cond_destroy(&client->returned);
     pthread_mutex_destroy(&client->lock);
     g_free(client);
+}
+
+void api_client_abort(struct api_client *client)
+{
+    atomic_store(&client->aborted, true);
 }
 
 const struct kube_config *api_client_config(const struct api_client *client)
@@ -140,6 +148,23 @@ static size_t receive(char *bytes, size_t size, size_t n, void *data)
     return size * n;
 }
 
+/* libcurl calls this at least once a second. */
+static int may_abort(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                     curl_off_t up)
+{
+    return atomic_load(&((struct api_client *)data)->aborted);
+}
+
+/* Sleeps between two attempts. False: no other one is to begin. */
+static bool rest(const struct api_client *client, int64_t duration_ms)
+{
+    const int64_t until_ms = clock_ms() + duration_ms;
+
+    while (clock_ms() < until_ms && !atomic_load(&client->aborted))
+        g_usleep((gulong)CLAMP(until_ms - clock_ms(), 0, REST_MS) * 1000);
+    return !atomic_load(&client->aborted);
+}
+
 /* libcurl calls this when a connection stands and nothing has been written to it yet. */
 static int before_request(void *data, char *remote_ip, char *local_ip, int remote_port,
                           int local_port)
@@ -173,6 +198,9 @@ static void attempt_run(struct api_client *client, const struct transport_reques
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, attempt);
     curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, before_request);
     curl_easy_setopt(handle, CURLOPT_PREREQDATA, attempt);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, may_abort);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, client);
     attempt->code = curl_easy_perform(handle);
     if (attempt->code == CURLE_OK) {
         curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &attempt->status);
@@ -326,11 +354,11 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             return OUTCOME_REFUSED;
         }
         const int64_t wait_ms = MAX(delay_ms, attempt.retry_after_ms);
-        if (!may_repeat(&attempt, call->once) || clock_ms() + wait_ms >= call->deadline_ms) {
+        if (!may_repeat(&attempt, call->once) || clock_ms() + wait_ms >= call->deadline_ms ||
+            !rest(client, wait_ms)) {
             g_propagate_error(error, g_steal_pointer(&failure));
             return outcome;
         }
-        g_usleep((gulong)wait_ms * 1000);
         delay_ms = MIN(delay_ms * 2, RETRY_MAX_MS);
     }
 }

@@ -29,6 +29,10 @@ void api_client_free(struct api_client *client);
 typedef struct api_client api_client; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(api_client, api_client_free)
 
+/* Calls under way end at once, within a second where nothing arrives, and those to come do not begin: what was sent
+ * has an unknown outcome. Any thread. */
+void api_client_abort(struct api_client *client);
+
 const struct kube_config *api_client_config(const struct api_client *client);
 struct credentials *api_client_credentials(struct api_client *client);
 const struct transport *api_client_transport(const struct api_client *client);

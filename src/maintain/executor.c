@@ -204,6 +204,7 @@ static bool take_step(const struct executor *executor, const struct relocation_s
         .pods = &pod,
         .n_pods = 1,
         .ender = ENDER_PLAN,
+        .permits = executor->permits,
         .force = executor->force,
         .timeout_ms = executor->timeout_ms,
         .progress = executor->tell,
@@ -215,6 +216,8 @@ static bool take_step(const struct executor *executor, const struct relocation_s
     if (ok && pod.state == DRAIN_STAYS)
         ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
                        pod.why);
+    if (pod.lost && executor->lost)
+        *executor->lost = g_strdup(step->owner);
     *ret_event = !ok ? EXECUTOR_FAILED : pod.state == DRAIN_GONE ? EXECUTOR_GONE : EXECUTOR_MOVED;
     g_free(pod.why);
     return ok;

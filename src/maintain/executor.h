@@ -43,6 +43,7 @@ struct executor_past {
 
 struct executor {
     struct api_client *client;
+    struct permits *permits; /* as struct door_order has them */
     struct keeping *keeping;
     struct executor_budgets budgets;
     const struct moves *moves;   /* of the hour, if it has a bound */
@@ -57,6 +58,8 @@ struct executor {
     bool *paused;
     /* Set where it stops only since no moves come closer to the goal. NULL: nobody wants to know. */
     bool *stalled;
+    /* Set, to a copy, where it stops only since the controller of this UID has not made a pod again. NULL likewise. */
+    char **lost;
     const GArray *past; /* struct executor_past; NULL: none */
 
     /* Looks at the cluster and makes a plan; NULL, with an error. */

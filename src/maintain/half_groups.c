@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define EVERY_MS 2000
-#define MINUTE_MS 60000
 #define LOOK_GROUPS_MAX 8 /* that one look tries to end */
 #define PAUSE_MAX_MS 600000
 
@@ -18,15 +17,13 @@ struct half_groups {
     struct api_client *client;
     struct store *store;
     struct leadership *leadership;
+    struct permits *permits;
     struct worker worker;
     GHashTable *sent;   /* UIDs of pods that are about to end */
     GHashTable *turns;  /* namespace -> guint64 *: the turn in which a group of it was tried last */
     GHashTable *pauses; /* title of a group that could not be ended -> struct pause * */
     uint64_t turn;      /* the last */
-    int64_t minute_ms;
-    uint64_t term;                           /* in which it was looked last */
-    int64_t last_ms[HALF_GROUPS_MINUTE_MAX]; /* when each of the last evictions was, in turn */
-    unsigned next;                           /* of these, which the next one replaces */
+    uint64_t term;      /* in which it was looked last */
 };
 
 /* A group that could not be ended is tried again after this, which doubles each time. */
@@ -153,42 +150,32 @@ static bool is_still_half(struct half_groups *half, const char *uid)
 
 /* --- its end ------------------------------------------------------------------------------------- */
 
-static void note(const struct half_group *group, const char *pod, enum group_eviction_result result,
+static void note(const struct half_group *group, const char *pod, enum door_answer answer,
                  const char *why)
 {
-    metrics_count(COUNTER_GROUP_EVICTIONS, result);
-    if (result == GROUP_EVICTION_EVICTED)
+    if (answer == DOOR_OPEN)
         log_event(LOG_LEVEL_WARN, "evicted a pod of a group that stays half",
                   LOG_TEXT("group", group->title), LOG_TEXT("pod", pod),
                   LOG_NUMBER("bound", group->bound), LOG_NUMBER("needs", group->min));
     else
-        log_event_limited(LOG_LEVEL_WARN, "a pod of a group that stays half cannot be evicted",
-                          LOG_TEXT("group", group->title), LOG_TEXT("pod", pod),
-                          LOG_TEXT("why", why));
+        log_event_limited(
+            answer == DOOR_OBSERVED ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+            answer == DOOR_OBSERVED ? "a pod of a group that stays half would be evicted"
+                                    : "a pod of a group that stays half cannot be evicted",
+            LOG_TEXT("group", group->title), LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }
 
-/* Nobody knows how many pods whoever served before has evicted a moment ago: as many as may be. */
+/* What the replica that served before has evicted within the last minute is not known. */
 static void begin_term(struct half_groups *half, uint64_t term)
 {
-    const int64_t now_ms = clock_ms();
+    int64_t now_ms;
 
     if (term == half->term)
         return;
     half->term = term;
-    for (size_t i = 0; i < G_N_ELEMENTS(half->last_ms); i++)
-        half->last_ms[i] = now_ms;
-}
-
-/* As many were evicted within the minute that ends now as may be. */
-static bool is_full(const struct half_groups *half)
-{
-    return clock_ms() - half->last_ms[half->next] < half->minute_ms;
-}
-
-static void take_from_minute(struct half_groups *half)
-{
-    half->last_ms[half->next] = clock_ms();
-    half->next = (half->next + 1) % G_N_ELEMENTS(half->last_ms);
+    struct limiter *limiter = permits_lock(half->permits, &now_ms);
+    limiter_fill(limiter, ENDER_GANG_STRICT, now_ms);
+    permits_unlock(half->permits);
 }
 
 /* One of its pods. */
@@ -198,15 +185,12 @@ struct ending {
     struct door_order order;
 };
 
-/* Right before its end, which takes its place in the minute. */
+/* Right before its end. */
 static bool is_wanted(void *data, GError **error)
 {
     const struct ending *ending = data;
 
-    if (is_full(ending->half) || !is_still_half(ending->half, ending->order.uid))
-        return false;
-    take_from_minute(ending->half);
-    return true;
+    return is_still_half(ending->half, ending->order.uid);
 }
 
 static void prepare(struct ending *ending, struct half_groups *half, const struct half_group *group,
@@ -216,6 +200,7 @@ static void prepare(struct ending *ending, struct half_groups *half, const struc
                               .group = group,
                               .order = {.client = half->client,
                                         .ender = ENDER_GANG_STRICT,
+                                        .permits = half->permits,
                                         .ns = pod->ns,
                                         .name = pod->name,
                                         .uid = pod->uid,
@@ -228,12 +213,11 @@ static void prepare(struct ending *ending, struct half_groups *half, const struc
 
 static bool fails(const struct ending *ending, enum door_answer answer, const GError *failure)
 {
-    const bool failed = answer == DOOR_STAYS || answer == DOOR_LATER || answer == DOOR_FAILED ||
-                        answer == DOOR_UNKNOWN;
+    const bool failed = answer == DOOR_STAYS || answer == DOOR_LATER || answer == DOOR_OBSERVED ||
+                        answer == DOOR_FAILED || answer == DOOR_UNKNOWN;
 
     if (failed)
-        note(ending->group, ending->order.name,
-             answer == DOOR_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED, failure->message);
+        note(ending->group, ending->order.name, answer, failure->message);
     return failed;
 }
 
@@ -257,7 +241,7 @@ static bool end(const struct ending *ending, const struct evictee *evictee, bool
 
     *ret_wanted = answer != DOOR_UNWANTED;
     if (answer == DOOR_OPEN) {
-        note(ending->group, evictee->name, GROUP_EVICTION_EVICTED, NULL);
+        note(ending->group, evictee->name, answer, NULL);
         g_hash_table_add(ending->half->sent, g_strdup(evictee->uid));
     }
     return !fails(ending, answer, failure);
@@ -368,12 +352,21 @@ static void forget_others(struct half_groups *half, const GPtrArray *groups)
     g_hash_table_foreach_remove(half->pauses, is_unknown, titles);
 }
 
+/* Whether a pod of some namespace may be evicted at all. */
+static bool may_begin(const struct half_groups *half)
+{
+    const enum limit limit = permits_forbid(half->permits, ENDER_GANG_STRICT, NULL);
+    g_autofree char *stopped = permits_why_stopped(half->permits);
+
+    return !stopped && (limit == LIMIT_NONE || limit == LIMIT_NAMESPACE);
+}
+
 /* A few; those that are left come first at the next look. */
 static void end_some(struct half_groups *half, GPtrArray *groups)
 {
     forget_others(half, groups);
-    for (int n = 0; n < LOOK_GROUPS_MAX && worker_goes_on(&half->worker) && !is_full(half); n++) {
-        struct half_group *group = take_next(half, groups);
+    for (int n = 0; n < LOOK_GROUPS_MAX && worker_goes_on(&half->worker); n++) {
+        struct half_group *group = may_begin(half) ? take_next(half, groups) : NULL;
         if (!group)
             return;
         if (!end_group(half, group))
@@ -404,7 +397,7 @@ struct half_groups *half_groups_start(const struct half_groups_options *options,
     half->client = options->client;
     half->store = options->store;
     half->leadership = options->leadership;
-    half->minute_ms = options->minute_ms != 0 ? options->minute_ms : MINUTE_MS;
+    half->permits = options->permits;
     half->sent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     half->turns = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     half->pauses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

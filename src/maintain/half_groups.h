@@ -7,11 +7,12 @@
  * tried first, and a budget that has nothing to give is waited for. So many within any minute, by the replica that
  * serves; who begins to serve waits for one first, since nobody knows what others did in it. A thread of its own, which calls the API server without any lock.
  */
+#include "evict/permits.h"
 #include "kube/api_client.h"
 #include "store/store.h"
 #include "verbs/leadership.h"
 
-#define HALF_GROUPS_MINUTE_MAX 30 /* evictions */
+#define HALF_GROUPS_MINUTE_MAX 30 /* evictions, by the permits */
 
 struct half_groups;
 
@@ -19,7 +20,7 @@ struct half_groups_options {
     struct api_client *client; /* these are borrowed */
     struct store *store;
     struct leadership *leadership; /* NULL: the only replica */
-    int64_t minute_ms;             /* 0: a minute; less: there is no bound */
+    struct permits *permits;       /* begins each term with a minute in which all were evicted */
 };
 
 /* NULL with an error: no thread can be had. */

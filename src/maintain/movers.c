@@ -8,6 +8,7 @@
 struct movers {
     struct cluster *cluster;
     bool force;
+    GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
     int64_t most; /* the priority above which they stay */
     struct json_arena *arena;
     GPtrArray *list; /* struct mover */
@@ -26,7 +27,11 @@ struct movers *movers_new(struct cluster *cluster, bool force)
 {
     struct movers *movers = g_new(struct movers, 1);
 
-    *movers = (struct movers){cluster, force, INT64_MAX, json_arena_new(),
+    *movers = (struct movers){cluster,
+                              force,
+                              NULL,
+                              INT64_MAX,
+                              json_arena_new(),
                               g_ptr_array_new_with_free_func(mover_free)};
     return movers;
 }
@@ -34,6 +39,11 @@ struct movers *movers_new(struct cluster *cluster, bool force)
 void movers_spare_above(struct movers *movers, int64_t priority)
 {
     movers->most = priority;
+}
+
+void movers_spare_owners(struct movers *movers, GHashTable *owners)
+{
+    movers->spared = owners;
 }
 
 void movers_free(struct movers *movers)
@@ -95,6 +105,9 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
     if (!mover->stays && pod->priority > movers->most)
         mover->stays = g_strdup("it is more important than the pod that is to find room, so its "
                                 "successor would take that");
+    if (!mover->stays && movers->spared && mover->controller.uid &&
+        g_hash_table_contains(movers->spared, mover->controller.uid))
+        mover->stays = g_strdup("its controller has not created a pod again within the last hour");
     mover->view.uid = NULL;
     mover->view.node_name = NULL;
     if (constraints_decode(movers->arena, &mover->view, &failure))

@@ -32,6 +32,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(movers, movers_free)
 /* From here on, who is more important stays: its successor would take the room from whom it is made for. */
 void movers_spare_above(struct movers *movers, int64_t priority);
 
+/* Likewise, pods of these controllers stay: a set of UIDs, borrowed. */
+void movers_spare_owners(struct movers *movers, GHashTable *owners);
+
 /* Reads the pods of that node; the store's lock is taken, not held. False, with an error: they cannot be
  * read. */
 bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error);

@@ -567,6 +567,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         return NULL;
     if (query->ends)
         movers_spare_above(work.movers, work.admit.priority);
+    movers_spare_owners(work.movers, query->spared);
     if (found->reached || found->why)
         return g_steal_pointer(&found);
     if (!look(&work, error))

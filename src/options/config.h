@@ -49,7 +49,7 @@ enum color_when {
     COLOR_NEVER,
 };
 
-#define OPTIONS_MAX 160
+#define OPTIONS_MAX 176
 
 struct config {
     bool help;
@@ -112,6 +112,9 @@ struct config {
     int64_t reclaim_delay_ms;
     int64_t reclaim_at_once, reclaim_per_minute; /* evictions */
     bool reclaim_uncontrolled;
+    char *evictions_observe; /* "": no capability only observes */
+    int64_t evictions_per_minute, evictions_for_reclaim, evictions_per_namespace;
+    int64_t evictions_min_runtime_ms;
     bool wake;
 
     bool leader_elect;

@@ -5,6 +5,7 @@
 #include "options/alias.h"
 #include "options/choices.h"
 #include "dialect/hami/hami_mig.h"
+#include "evict/permits.h"
 #include "dialect/nvidia/nvidia_replicas.h"
 #include "dialect/profile/card_profile.h"
 #include "http/authority.h"
@@ -223,6 +224,25 @@ const struct option options[] = {
      .help = "How many pods are evicted for --reclaim in a minute."},
     {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Also evict pods that no controller makes again."},
+    {"evictions-observe", LIST(evictions_observe, "CAPABILITY,...", "", item_list_capabilities),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "Capabilities that decide, log and count, but evict no pod: calendar, gang-strict, plans, "
+             "reclaim. To try one, name it here, and look at "
+             "gpuledger_evictions_total{outcome=\"observed\"}."},
+    {"evictions-per-minute", INT(evictions_per_minute, "PODS", "60", 0, 10000),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "How many pods all capabilities together evict in a minute. 0: any number."},
+    {"evictions-for-reclaim", INT(evictions_for_reclaim, "PODS", "15", 0, 10000),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "How many of --evictions-per-minute only --reclaim may use."},
+    {"evictions-per-namespace", INT(evictions_per_namespace, "PODS", "30", 0, 10000),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "How many pods of one namespace are evicted in a minute, by all capabilities together. "
+             "0: any number."},
+    {"evictions-min-runtime", DURATION(evictions_min_runtime_ms, "0s", 0, 24 * 60 * MINUTE_MS),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "--plans and --reclaim evict no pod that has run for less, so that pods do not take turns "
+             "without getting anything done."},
     {"usage", TEXT(usage, "URL", ""), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Ask this Prometheus-compatible server (URL/api/v1/query) how busy the cards of pods are: "
              "of a class whose pods preemption ends first, those that are idle end before the "

@@ -80,10 +80,14 @@ export async function post(path, body, type) {
   return reply.json();
 }
 
-// What /readyz fails on, or null.
-export async function notReady() {
-  const reply = await send('readyz', {});
-  if (reply.ok) return null;
+// What /readyz fails on, and why no pod is evicted; each null if all is well.
+export async function readiness() {
+  const reply = await send('readyz?verbose', {});
   const text = await reply.text();
+  const stopped = /^\[\+\]evictions ok, but stopped: (.*)$/m.exec(text);
+  return { failure: reply.ok ? null : failures(text), stopped: stopped && stopped[1] };
+}
+
+function failures(text) {
   return text.split('\n').filter((line) => line.startsWith('[-]')).map((line) => line.slice(3)).join('; ') || 'not ready';
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the cluster from time to time and has it drawn.
-import { forgetToken, get, hasToken, notReady } from './api.js';
+import { forgetToken, get, hasToken, readiness } from './api.js';
 import { close, openDetail, redrawDetail } from './detail.js';
 import { $, setText, span } from './dom.js';
 import { readWall } from './model.js';
@@ -13,7 +13,7 @@ const REST_MS = 5000;      // between two readings,
 const REST_TIMES = 20;     // or so many times as long as the last one took,
 const REST_MAX_MS = 60000; // but not longer
 
-const state = { waiting: null, audit: null, failure: null };
+const state = { waiting: null, audit: null, failure: null, stopped: null };
 let paused = false;
 let timer = 0;
 let reading = false;
@@ -56,9 +56,9 @@ async function readAll() {
     drawWall();
     redrawDetail();
   }
-  const [waiting, decisions, audit, quotas, failure] = await Promise.all([
-    get('api/v1/waiting'), get('api/v1/decisions'), get('api/v1/audit'), get('api/v1/quotas'), notReady()]);
-  Object.assign(state, { waiting: waiting.data, audit: audit.data, failure });
+  const [waiting, decisions, audit, quotas, ready] = await Promise.all([
+    get('api/v1/waiting'), get('api/v1/decisions'), get('api/v1/audit'), get('api/v1/quotas'), readiness()]);
+  Object.assign(state, { waiting: waiting.data, audit: audit.data, failure: ready.failure, stopped: ready.stopped });
   if (waiting.changed) noteChange();
   if (isSearching()) await readFound();
   else drawWaiting(waiting.data);

@@ -26,7 +26,7 @@ function verdict(audit, failure) {
   return figure('Ledger', 'agrees', `${plural(report.pods, 'pod')}, ${when}`, 'good');
 }
 
-export function drawHeadline({ waiting, audit, failure }) {
+export function drawHeadline({ waiting, audit, failure, stopped }) {
   const { sums } = model;
   if (!sums) return;
   const outOf = [sums.broken && `${sums.broken} unhealthy`, sums.closed && `${sums.closed} closed`, sums.cordoned && `${plural(sums.cordoned, 'node')} cordoned`].filter(Boolean).join(', ');
@@ -38,7 +38,8 @@ export function drawHeadline({ waiting, audit, failure }) {
     figure('Free but useless', model.demandKnown ? gpus(sums.useless) : '–', model.demandKnown ? 'fragmented' : 'not known yet', sums.useless >= 1000 ? 'useless warn' : 'useless'),
     figure('Out of service', gpus(sums.out), outOf || 'nothing', sums.broken || sums.closed ? 'out bad' : 'out'),
     figure('Waiting', waiting ? number(waiting.total) : '–', Number.isFinite(first) ? `the oldest for ${since(first)}` : waiting?.total ? 'since when is not known' : 'nobody', waiting?.total ? 'warn' : ''),
-    verdict(audit, failure));
+    verdict(audit, failure),
+    ...(stopped ? [figure('Evictions', 'stopped', stopped, 'warn')] : []));
   drawSum(sums);
 }
 

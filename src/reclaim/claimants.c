@@ -267,6 +267,27 @@ static void tell_claimed(const struct reclaimer *reclaimer, const struct reclaim
     reclaimer_post(reclaimer, POD_EVENT_RECLAIMS, pod, note);
 }
 
+/* What would be taken back, for a pod whose next look is far off; no claim is written. */
+static void tell_observed(struct reclaimer *reclaimer, const struct reclaim_plan *plan,
+                          const struct pod_view *pod)
+{
+    const struct reclaim_end *first = &g_array_index(plan->ends, struct reclaim_end, 0);
+    struct memory *memory = reclaimer_remember(reclaimer, pod->uid);
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+    g_autofree char *note =
+        g_strdup_printf("its namespace is within its quota's min: %u pod%s of %s%s would give back "
+                        "for it (--evictions-observe)",
+                        plan->ends->len, plan->ends->len == 1 ? "" : "s", first->ns,
+                        plan->ends->len == 1 ? "" : " and perhaps others");
+
+    memory->again_ms = reclaimer->now_ms + RECLAIM_STAYS_MS;
+    for (guint i = 0; i < plan->ends->len; i++)
+        metrics_count_eviction(ENDER_RECLAIM, EVICTION_OUTCOME_OBSERVED);
+    log_event(LOG_LEVEL_INFO, "lent quota would be taken back", LOG_TEXT("for", name),
+              LOG_NUMBER("evictions", plan->ends->len), LOG_TEXT("from", first->ns));
+    reclaimer_post(reclaimer, POD_EVENT_RECLAIMS, pod, note);
+}
+
 /* Once, until something else is found. */
 static void tell_refused(struct reclaimer *reclaimer, const struct pod_view *pod, int answer,
                          const char *why)
@@ -320,6 +341,10 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
             reclaim_plan_undo(ground);
             continue;
         }
+        if (permits_observe(reclaimer->permits, ENDER_RECLAIM)) {
+            tell_observed(reclaimer, plan, &views[0]);
+            return 0;
+        }
         if (leadership_term(reclaimer->args.leadership) != reclaimer->term ||
             !write_claims(reclaimer, plan, party, &failure)) {
             reclaim_plan_undo(ground);
@@ -343,7 +368,7 @@ static bool stays(const struct allocation *allocation, void *data)
     struct reclaimer *reclaimer = data;
 
     return reclaimer_is_before(reclaimer->stays, allocation->uid, reclaimer->now_ms) ||
-           throttle_has(reclaimer->throttle, allocation->uid);
+           reclaimer_ends(reclaimer, allocation->uid);
 }
 
 void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)

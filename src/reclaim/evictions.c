@@ -45,7 +45,7 @@ static void pause_namespace(struct reclaimer *reclaimer, const struct claim_row 
 static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_row *row)
 {
     for (char **uid = row->claim->ends; *uid; uid++) {
-        if (throttle_has(reclaimer->throttle, *uid))
+        if (reclaimer_ends(reclaimer, *uid))
             return true;
     }
     return row->n_left < g_strv_length(row->claim->ends);
@@ -88,7 +88,7 @@ static GStrv still_counted(const struct reclaimer *reclaimer, const struct room_
     g_autoptr(GStrvBuilder) counted = g_strv_builder_new();
 
     for (char **uid = claim->ends; *uid; uid++) {
-        if (throttle_counts(reclaimer->throttle, *uid, reclaimer->now_ms))
+        if (reclaimer_counts(reclaimer, *uid))
             g_strv_builder_add(counted, *uid);
     }
     return g_strv_builder_end(counted);
@@ -190,7 +190,6 @@ static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_r
         g_strdup_printf("namespace %s has more than its quota's min; it gives %s on %s back to %s",
                         evictee->ns, cards, row->node, claimant);
 
-    metrics_count(COUNTER_RECLAIM_EVICTIONS, RECLAIM_EVICTION_DONE);
     log_event(LOG_LEVEL_INFO, "evicted: its namespace gives back", LOG_TEXT("pod", pod),
               LOG_TEXT("node", row->node), LOG_TEXT("cards", cards), LOG_TEXT("for", claimant));
     reclaimer_post(
@@ -202,9 +201,11 @@ static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_r
 static bool may_end(const struct reclaimer *reclaimer, const struct claim_row *row, const char *uid)
 {
     const struct pod_view claimant = {.uid = row->claim->uid, .ns = row->ns};
+    int64_t now_ms;
+    g_autoptr(GHashTable) going = limiter_going(permits_lock(reclaimer->permits, &now_ms));
 
-    return reclaim_may_end(reclaimer->args.store, throttle_going(reclaimer->throttle), &claimant,
-                           row->node, uid);
+    permits_unlock(reclaimer->permits);
+    return reclaim_may_end(reclaimer->args.store, going, &claimant, row->node, uid);
 }
 
 /* Whether it is to be evicted now. `ret_evictee` and `ret_gpus` are set if so. */
@@ -216,10 +217,10 @@ static enum fate look_at(struct reclaimer *reclaimer, const struct claim_row *ro
 
     store_lock(store);
     const struct allocation *ending = ledger_get(store_ledger(store), uid);
-    if (!ending || ending->terminating || throttle_has(reclaimer->throttle, uid))
+    if (!ending || ending->terminating || reclaimer_ends(reclaimer, uid))
         fate = FATE_GONE;
     else if (reclaimer_is_before(reclaimer->stays, uid, reclaimer->now_ms) ||
-             !throttle_allows(reclaimer->throttle, reclaimer->now_ms))
+             permits_forbid(reclaimer->permits, ENDER_RECLAIM, ending->ns) != LIMIT_NONE)
         fate = FATE_LATER;
     else if (!may_end(reclaimer, row, uid))
         fate = FATE_KEPT;
@@ -260,12 +261,10 @@ static enum fate note_outcome(struct reclaimer *reclaimer, const struct door_ord
         reclaimer_note_stay(reclaimer, order, why);
         return FATE_KEPT;
     case DOOR_OPEN:
-        throttle_note(reclaimer->throttle, order->uid, reclaimer->now_ms);
         return FATE_EVICTED;
     case DOOR_UNKNOWN:
-        throttle_doubt(reclaimer->throttle, order->uid, reclaimer->now_ms);
-        break;
     case DOOR_LATER:
+    case DOOR_OBSERVED:
     case DOOR_FAILED:
         break;
     case DOOR_GONE:

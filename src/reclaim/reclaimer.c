@@ -7,12 +7,30 @@
 
 #define LOOK_MS 1000
 
+/* As the store has it. */
+static int64_t read_clock(void *data)
+{
+    return ((const struct reclaimer *)data)->now_ms;
+}
+
+static struct permits *own_permits(struct reclaimer *reclaimer)
+{
+    const struct reclaimer_options *options = &reclaimer->args.options;
+    const struct permits_options own = {
+        .limits = {.of[ENDER_RECLAIM] = {(uint32_t)options->per_minute,
+                                         (uint32_t)options->at_once}},
+        .clock = read_clock,
+        .data = reclaimer};
+
+    return permits_new(&own);
+}
+
 struct reclaimer *reclaimer_new(const struct reclaimer_args *args)
 {
     struct reclaimer *reclaimer = g_new0(struct reclaimer, 1);
 
     reclaimer->args = *args;
-    reclaimer->throttle = throttle_new(args->options.at_once, args->options.per_minute);
+    reclaimer->permits = args->permits ? args->permits : own_permits(reclaimer);
     reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->stays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -27,7 +45,8 @@ void reclaimer_free(struct reclaimer *reclaimer)
     if (!reclaimer)
         return;
     worker_release(&reclaimer->worker);
-    throttle_free(reclaimer->throttle);
+    if (!reclaimer->args.permits)
+        permits_free(reclaimer->permits);
     g_hash_table_unref(reclaimer->memories);
     g_hash_table_unref(reclaimer->stays);
     g_hash_table_unref(reclaimer->written);
@@ -38,11 +57,11 @@ void reclaimer_free(struct reclaimer *reclaimer)
 
 /* --- what is remembered ----------------------------------------------------------------------- */
 
-static enum throttle_pod look_up(const char *uid, void *data)
+static enum limiter_pod look_up(const char *uid, void *data)
 {
     const struct allocation *held = ledger_get(store_ledger(data), uid);
 
-    return !held ? THROTTLE_ENDED : held->terminating ? THROTTLE_ENDS : THROTTLE_STAYS;
+    return !held ? LIMITER_ENDED : held->terminating ? LIMITER_ENDS : LIMITER_STAYS;
 }
 
 static gboolean is_over(gpointer uid, gpointer until_ms, gpointer data)
@@ -72,9 +91,11 @@ static gboolean is_forgiven(gpointer ns, gpointer pause, gpointer data)
 static void forget_old(struct reclaimer *reclaimer)
 {
     struct store *store = reclaimer->args.store;
+    int64_t now_ms;
 
     store_lock(store);
-    throttle_settle(reclaimer->throttle, look_up, store, reclaimer->now_ms);
+    limiter_settle(permits_lock(reclaimer->permits, &now_ms), look_up, store, reclaimer->now_ms);
+    permits_unlock(reclaimer->permits);
     g_hash_table_foreach_remove(reclaimer->stays, is_over, reclaimer);
     g_hash_table_foreach_remove(reclaimer->memories, waits_no_more, store);
     g_hash_table_foreach_remove(reclaimer->written, is_seen, reclaimer);
@@ -82,26 +103,37 @@ static void forget_old(struct reclaimer *reclaimer)
     store_unlock(store);
 }
 
+/* A pod of a claim. Of one that has ended the namespace is not known. */
+static void note_other(const struct reclaimer *reclaimer, struct limiter *limiter, const char *uid)
+{
+    struct store *store = reclaimer->args.store;
+    const enum limiter_pod seen = look_up(uid, store);
+    const struct allocation *held = ledger_get(store_ledger(store), uid);
+
+    if (seen == LIMITER_ENDS && !limiter_has(limiter, uid))
+        limiter_note_going(limiter, ENDER_RECLAIM, held->ns, uid, reclaimer->now_ms);
+    else if (seen == LIMITER_ENDED)
+        limiter_note_ended(limiter, ENDER_RECLAIM, NULL, uid, reclaimer->now_ms);
+}
+
 /* Whom others may have evicted a moment ago, as the claims say, those that are over among them: so that two replicas
  * within a minute do no more than one may. Who ends for another reason, or has ended long ago, counts as well. */
 static void take_over(struct reclaimer *reclaimer, const GArray *rows)
 {
     struct store *store = reclaimer->args.store;
+    int64_t now_ms;
 
     if (reclaimer->taken_over == reclaimer->term)
         return;
     reclaimer->taken_over = reclaimer->term;
     store_lock(store);
+    struct limiter *limiter = permits_lock(reclaimer->permits, &now_ms);
     for (guint i = 0; i < rows->len; i++) {
         const struct room_claim *claim = g_array_index(rows, struct claim_row, i).claim;
-        for (char **uid = claim->ends; *uid; uid++) {
-            const enum throttle_pod seen = look_up(*uid, store);
-            if (seen == THROTTLE_ENDS && !throttle_has(reclaimer->throttle, *uid))
-                throttle_note(reclaimer->throttle, *uid, reclaimer->now_ms);
-            else if (seen == THROTTLE_ENDED)
-                throttle_count(reclaimer->throttle, *uid, reclaimer->now_ms);
-        }
+        for (char **uid = claim->ends; *uid; uid++)
+            note_other(reclaimer, limiter, *uid);
     }
+    permits_unlock(reclaimer->permits);
     store_unlock(store);
 }
 

@@ -27,6 +27,7 @@ struct reclaimer_args {
     struct cluster *cluster;
     struct leadership *leadership; /* NULL: the only replica */
     const struct denials *denials; /* whose pods are placed here; NULL: all schedulers' */
+    struct permits *permits; /* shared with what else evicts; NULL: its own, with these options */
     /* As eviction_send, which it mostly is. Pods are read from the cluster. */
     enum eviction (*evict)(void *data, const struct evictee *evictee, bool try, GError **error);
     void *data;

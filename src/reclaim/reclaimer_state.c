@@ -54,6 +54,25 @@ const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct
     return g_hash_table_lookup(reclaimer->claimed, key);
 }
 
+bool reclaimer_counts(const struct reclaimer *reclaimer, const char *uid)
+{
+    int64_t now_ms;
+    const bool counts =
+        limiter_counts(permits_lock(reclaimer->permits, &now_ms), uid, reclaimer->now_ms);
+
+    permits_unlock(reclaimer->permits);
+    return counts;
+}
+
+bool reclaimer_ends(const struct reclaimer *reclaimer, const char *uid)
+{
+    int64_t now_ms;
+    const bool ends = limiter_has(permits_lock(reclaimer->permits, &now_ms), uid);
+
+    permits_unlock(reclaimer->permits);
+    return ends;
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 
 void reclaimer_post(const struct reclaimer *reclaimer, enum pod_event_cause cause,
@@ -87,9 +106,11 @@ static enum outcome read_pod(void *data, const char *ns, const char *name,
 static enum eviction send_eviction(void *data, const struct evictee *evictee, bool try,
                                    GError **error)
 {
-    const struct reclaimer *reclaimer = data;
+    struct reclaimer *reclaimer = data;
+    const enum eviction eviction = reclaimer->args.evict(reclaimer->args.data, evictee, try, error);
 
-    return reclaimer->args.evict(reclaimer->args.data, evictee, try, error);
+    reclaimer_read_clock(reclaimer); /* that may have taken long, and counts from its end */
+    return eviction;
 }
 
 struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, const char *name,
@@ -100,6 +121,7 @@ struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, c
     return (struct door_order){.api = &api,
                                .api_data = reclaimer,
                                .ender = ENDER_RECLAIM,
+                               .permits = reclaimer->permits,
                                .force = store_options(reclaimer->args.store)->reclaim_uncontrolled,
                                .ns = ns,
                                .name = name,
@@ -113,7 +135,6 @@ void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *o
 {
     g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
 
-    metrics_count(COUNTER_RECLAIM_EVICTIONS, RECLAIM_EVICTION_STAYS);
     reclaimer_set_time(reclaimer->stays, order->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
     log_event(LOG_LEVEL_INFO, "pod gives nothing back", LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }
@@ -124,8 +145,6 @@ void reclaimer_note_failure(const struct door_order *order, enum door_answer ans
     g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
     const bool later = answer == DOOR_LATER;
 
-    metrics_count(COUNTER_RECLAIM_EVICTIONS,
-                  later ? RECLAIM_EVICTION_LATER : RECLAIM_EVICTION_FAILED);
     log_event_limited(later ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "pod cannot be evicted",
                       LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }

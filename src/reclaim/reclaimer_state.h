@@ -4,7 +4,6 @@
 #include "base/worker.h"
 #include "reclaim/claims.h"
 #include "reclaim/reclaimer.h"
-#include "reclaim/throttle.h"
 
 #define RECLAIM_AGAIN_MS 10000     /* for a pod for which nobody gives back */
 #define RECLAIM_PAUSE_MS 5000      /* for a pod that cannot be evicted now */
@@ -26,7 +25,7 @@ struct pause {
 struct reclaimer {
     struct reclaimer_args args;
     struct worker worker;
-    struct throttle *throttle;
+    struct permits *permits; /* those of the arguments, or its own */
     GHashTable *memories;   /* uid -> struct memory * */
     GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
     GHashTable *written;    /* uid -> int64_t *: until when its claim is to be seen */
@@ -44,6 +43,9 @@ struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
  * nothing to others. The key of `claimed`: free with g_free. */
 char *reclaimer_claim_key(const char *node, const char *uid);
 const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row);
+/* Within the minute, and whether a pod ends, as the permits know it. */
+bool reclaimer_counts(const struct reclaimer *reclaimer, const char *uid);
+bool reclaimer_ends(const struct reclaimer *reclaimer, const char *uid);
 /* Of `stays` and `written`. */
 void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);
 bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);

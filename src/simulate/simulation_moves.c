@@ -4,7 +4,7 @@
  * each node the smallest pods are taken away, on a copy, until the pod fits there; those that need not
  * go are put back. The node with the fewest moves is taken.
  */
-#include "plan/hourly.h"
+#include "plan/rate.h"
 #include "policy/what_if.h"
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_state.h"
@@ -193,8 +193,8 @@ static uint64_t moves_left(const struct simulation *simulation, double now)
     const uint64_t budget = result->arrivals * (uint64_t)options->moves_per_thousand / 1000;
 
     if (options->moves_per_hour > 0)
-        return hourly_left(simulation->moved_ms, options->moves_per_hour,
-                           (int64_t)(now * (double)options->lifetime_ms));
+        return rate_left(simulation->moved_ms, options->moves_per_hour, RATE_HOUR_MS,
+                         (int64_t)(now * (double)options->lifetime_ms));
     return budget > result->moves ? budget - result->moves : 0;
 }
 

@@ -5,7 +5,7 @@
 #include "dialect/marks/node_marks.h"
 #include "dialect/nvidia/nvidia_replicas.h"
 #include "json/json.h"
-#include "plan/hourly.h"
+#include "plan/rate.h"
 #include "wire/switch_mark.h"
 
 #include <string.h>
@@ -395,7 +395,8 @@ static bool read_all(const struct reading *reading, const cJSON *tree, GError **
         !read_limit("notice", object.notice, &limits->notice_s, error) ||
         !read_limit("drain", object.drain, &limits->drain_s, error) ||
         !read_limit("deadline", object.deadline, &limits->deadline_s, error) ||
-        !read_most("maxPerHour", object.max_per_hour, HOURLY_MAX, &limits->max_per_hour, error) ||
+        !read_most("maxPerHour", object.max_per_hour, RATE_HOUR_MAX, &limits->max_per_hour,
+                   error) ||
         !read_most("maxPerNamespace", object.max_per_namespace, SWITCH_EVICTIONS_MAX,
                    &limits->max_per_namespace, error))
         return false;

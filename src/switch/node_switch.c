@@ -8,7 +8,6 @@
 #include "evict/door.h"
 #include "policy/victims/may_end.h"
 #include "store/cluster.h"
-#include "switch/drain_budget.h"
 #include "switch/layout_target.h"
 #include "switch/slot_drain.h"
 
@@ -344,6 +343,7 @@ static enum door_answer evict(const struct leaving *leaving)
         .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
     const struct door_order order = {.client = with->client,
                                      .ender = ENDER_SWITCH,
+                                     .permits = with->permits,
                                      .ns = pod->ns,
                                      .name = pod->name,
                                      .uid = pod->uid,
@@ -360,19 +360,30 @@ static enum door_answer evict(const struct leaving *leaving)
     return answer;
 }
 
+/* Of the pods with GPUs that are on the node still: why none of them ends now, a constant; NULL: they may. */
+static const char *why_none_ends(const struct looking *looking)
+{
+    struct permits *permits = looking->with->permits;
+    g_autofree const char **namespaces = g_new0(const char *, looking->n_pods + 1);
+    g_autofree char *stopped = permits ? permits_why_stopped(permits) : NULL;
+
+    for (size_t i = 0; i < looking->n_pods; i++)
+        namespaces[i] = looking->pods[i].ns;
+    if (!limiter_spreads(namespaces, looking->n_pods, looking->with->limits.max_per_namespace))
+        return "more pods of one namespace are there than may end";
+    return stopped ? "evictions are stopped" : NULL;
+}
+
 /* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
  * what goes wrong is known by then, too, since the pod is still there. What keeps the others is in the look. */
 static guint evict_all(const struct looking *looking, struct node_look *look)
 {
-    const struct switch_limits *limits = &looking->with->limits;
-    const char *forbids = drain_budget_forbids(limits, looking->pods, looking->n_pods);
     enum door_answer answer = DOOR_OPEN;
     guint n = 0;
 
-    if (forbids) {
-        look->waits = forbids;
+    look->waits = why_none_ends(looking);
+    if (look->waits)
         return 0;
-    }
     for (size_t i = 0; i < looking->n_pods && answer != DOOR_UNWANTED; i++) {
         const struct leaving leaving = {looking, &looking->pods[i], look};
         if (leaving.pod->terminating || stays(leaving.pod))

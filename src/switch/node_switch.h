@@ -7,6 +7,7 @@
  */
 #include "evict/moves.h"
 #include "switch/machine.h"
+#include "evict/permits.h"
 #include "verbs/leadership.h"
 
 #include <gpuledger/dialect.h>
@@ -21,6 +22,7 @@ struct node_switch {
     const struct calendar *calendar; /* these as in struct switch_sight */
     const char *replicas;
     struct switch_limits limits;
+    struct permits *permits; /* as struct door_order has them */
     const char *moves_ns; /* where the moves of the hour are (struct moves), if it has a bound */
     const struct dialect_options *dialects;
     const struct switch_mark

@@ -21,6 +21,7 @@ struct switcher {
     struct switcher_options options;
     struct worker worker;
     int64_t calm_ms; /* when those are looked at again */
+    GHashTable *observed; /* name of a node -> what was said last that would be done there */
 };
 
 struct calendar *calendar_load(const char *path, const char *replicas, GError **error)
@@ -100,19 +101,45 @@ static void report(struct switcher *switcher, const char *node, const struct nod
         &(struct pod_event){.cause = POD_EVENT_SWITCH, .name = node, .uid = node, .note = note});
 }
 
+/* What it would do, once for each step of a node. */
+static void report_observed(struct switcher *switcher, const char *node,
+                            const struct node_look *look)
+{
+    const char *label = look->label ? look->label : "", *mark = look->mark ? look->mark : "";
+    char *told = g_strdup_printf("%s %s", switch_events[look->event], mark);
+
+    if (g_strcmp0(g_hash_table_lookup(switcher->observed, node), told) == 0) {
+        g_free(told);
+        return;
+    }
+    g_hash_table_replace(switcher->observed, g_strdup(node), told);
+    if (look->event == SWITCH_EVENT_NONE)
+        return;
+    for (guint i = 0; i < look->n_holders; i++)
+        metrics_count_eviction(ENDER_SWITCH, EVICTION_OUTCOME_OBSERVED);
+    log_event(LOG_LEVEL_INFO, "a node would be switched (--evictions-observe)",
+              LOG_TEXT("node", node), LOG_TEXT("step", switch_events[look->event]),
+              LOG_TEXT("label", label), LOG_TEXT("mark", mark),
+              LOG_NUMBER("pods", look->n_holders));
+}
+
 /* Whether somebody has to look. */
 static bool look_at(struct switcher *switcher, const char *node, uint64_t term)
 {
+    const bool observes = permits_observe(switcher->options.with.permits, ENDER_SWITCH);
     struct node_switch with = switcher->options.with;
     struct node_look look;
     g_autoptr(GError) failure = NULL;
 
     with.leadership = switcher->options.leadership;
     with.term = term;
+    with.dry_run = observes;
     const enum outcome outcome = node_switch_look(&with, node, NULL, &look, &failure);
     const bool stuck = look.stuck;
 
-    if (outcome == OUTCOME_OK)
+    if (outcome == OUTCOME_OK && observes)
+        report_observed(switcher, node, &look);
+    else if (outcome == OUTCOME_OK)
         report(switcher, node, &look);
     else if (outcome != OUTCOME_CONFLICT && outcome != OUTCOME_NOT_FOUND)
         log_event_limited(LOG_LEVEL_WARN, "a node cannot be switched", LOG_TEXT("node", node),
@@ -133,7 +160,9 @@ static void look_at_all(struct switcher *switcher, uint64_t term)
     node_walk_all(store, choose, &choice);
     if (calm)
         switcher->calm_ms = clock_ms() + CALM_MS;
-    for (guint i = 0; i < names->len && leadership_term(switcher->options.leadership) == term; i++)
+    for (guint i = 0; i < names->len && worker_goes_on(&switcher->worker) &&
+                      leadership_term(switcher->options.leadership) == term;
+         i++)
         n_stuck += look_at(switcher, names->pdata[i], term);
     metrics_set(GAUGE_SWITCHES_STUCK, n_stuck);
 }
@@ -163,6 +192,7 @@ struct switcher *switcher_start(const struct switcher_options *options, GError *
 
     switcher->options = *options;
     switcher->options.with.calendar = options->take_calendar;
+    switcher->observed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&switcher->worker);
     if (worker_start(&switcher->worker, run, switcher, error))
         return switcher;
@@ -177,5 +207,6 @@ void switcher_free(struct switcher *switcher)
     worker_stop(&switcher->worker);
     worker_release(&switcher->worker);
     calendar_free(switcher->options.take_calendar);
+    g_hash_table_unref(switcher->observed);
     g_free(switcher);
 }

@@ -46,9 +46,13 @@ static void options(struct store_options *options)
 
 static void begin(struct replica *replica)
 {
+    const struct permits_options options = {
+        .limits = {.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX}};
+
     half_groups_start(&(struct half_groups_options){.client = replica->client,
                                                     .store = replica->store,
-                                                    .leadership = &replica->leadership},
+                                                    .leadership = &replica->leadership,
+                                                    .permits = permits_new(&options)},
                       NULL);
 }
 

@@ -19,6 +19,13 @@
     "\"message\":\"This pod has more than one PodDisruptionBudget, which the eviction "            \
     "subresource does not support.\"}"
 
+/* As KubeVirt's webhook says it, through the API server. */
+#define SAYS_MOVING                                                                                \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":429,\"message\":\"admission webhook "    \
+    "\\\"virt-launcher-eviction-interceptor.kubevirt.io\\\" denied the request: Eviction "         \
+    "triggered "                                                                                   \
+    "evacuation of VMI \\\"ml/vm\\\"\"}"
+
 #define SAYS_GONE                                                                                  \
     "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404,"            \
     "\"message\":\"pods \\\"p\\\" not found\"}"

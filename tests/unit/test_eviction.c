@@ -37,6 +37,8 @@ static const struct {
     {{{429, NULL, SAYS_BUDGET, FAKE_KEEP, FAKE_ALWAYS}}, EVICTION_LATER, 1, 0, "disruption budget"},
     {{{429, "1", SAYS_BUDGET, FAKE_KEEP, FAKE_ALWAYS}}, EVICTION_LATER, 1, 0, "disruption budget"},
     {{{429, "10", SAYS_BUDGET, FAKE_KEEP, FAKE_ALWAYS}}, EVICTION_LATER, 1, 0, "disruption budget"},
+    /* KubeVirt moves the machine first. */
+    {{{429, NULL, SAYS_MOVING, FAKE_KEEP, FAKE_ALWAYS}}, EVICTION_MOVING, 1, 0, "evacuation"},
     /* No budget: the API server has too much to do. */
     {{{429, "10", SAYS_OVERLOAD, FAKE_KEEP, FAKE_ALWAYS}}, EVICTION_FAILED, 1, 0, "Too many"},
     {{{429, "1", SAYS_OVERLOAD, FAKE_KEEP, 1}, {201, NULL, NULL, FAKE_KEEP, 1}},

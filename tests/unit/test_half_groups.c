@@ -153,8 +153,11 @@ static void setup(void)
     fill(MEMBERS);
 }
 
+static struct permits *permits;
+
 static void teardown(void)
 {
+    g_clear_pointer(&permits, permits_free);
     store_free(cluster);
     evicting_end();
 }
@@ -163,9 +166,14 @@ static void teardown(void)
 
 static struct half_groups *start(struct leadership *leadership, int64_t minute_ms)
 {
+    const struct permits_options options = {
+        .limits = {.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX,
+                   .minute_ms = minute_ms}};
+    permits_free(permits);
+    permits = permits_new(&options);
     struct half_groups *half = half_groups_start(
         &(struct half_groups_options){
-            .client = client, .store = cluster, .leadership = leadership, .minute_ms = minute_ms},
+            .client = client, .store = cluster, .leadership = leadership, .permits = permits},
         NULL);
 
     ck_assert(half);

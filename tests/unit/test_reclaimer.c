@@ -9,7 +9,6 @@
 
 #include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
-#include "reclaim/throttle.h"
 #include "wire/claim.h"
 
 #include <string.h>
@@ -428,33 +427,6 @@ START_TEST(what_may_have_been_evicted_counts_as_such)
 }
 END_TEST
 
-static enum throttle_pod look_up(const char *uid, void *data)
-{
-    return *(const enum throttle_pod *)data;
-}
-
-START_TEST(who_may_be_going_leaves_no_more_room_than_who_is)
-{
-    const int64_t minute = 60 * SECOND_MS;
-    struct throttle *throttle = throttle_new(1, 100);
-    enum throttle_pod seen = THROTTLE_STAYS;
-
-    throttle_doubt(throttle, "a", 0);
-    throttle_settle(throttle, look_up, &seen, minute - 1);
-    ck_assert(!throttle_allows(throttle, minute - 1) && throttle_has(throttle, "a"));
-    throttle_settle(throttle, look_up, &seen, minute);
-    ck_assert(throttle_allows(throttle, minute) && !throttle_has(throttle, "a"));
-    throttle_doubt(throttle, "a", minute);
-    seen = THROTTLE_ENDS;
-    throttle_settle(throttle, look_up, &seen, 3 * minute);
-    ck_assert(!throttle_allows(throttle, 3 * minute));
-    seen = THROTTLE_ENDED;
-    throttle_settle(throttle, look_up, &seen, 4 * minute);
-    ck_assert(throttle_allows(throttle, 4 * minute));
-    throttle_free(throttle);
-}
-END_TEST
-
 #define BUDGET                                                                                     \
     "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"code\":429,"     \
     "\"message\":\"Cannot evict pod as it would violate the pod's disruption budget.\","           \
@@ -592,7 +564,6 @@ int main(void)
     tcase_add_loop_test(budgets, what_the_server_says_of_an_eviction, 0, 6);
     tcase_add_loop_test(budgets, who_takes_over_counts_whom_others_have_evicted, 0, 2);
     tcase_add_test(budgets, what_may_have_been_evicted_counts_as_such);
-    tcase_add_test(budgets, who_may_be_going_leaves_no_more_room_than_who_is);
     tcase_add_test(budgets, the_servers_429_is_a_budget);
     suite_add_tcase(suite, budgets);
     return suite_run(suite);

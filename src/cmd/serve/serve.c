@@ -15,6 +15,7 @@
 #include "cmd/backend.h"
 #include "options/command.h"
 #include "cmd/keys.h"
+#include "cmd/serve/evicting.h"
 #include "cmd/serve/housekeeping.h"
 #include "cmd/serve/replica.h"
 #include "cmd/serve/successor.h"
@@ -57,7 +58,7 @@ struct serve {
     struct chooser *chooser;
     struct outlook *outlook;
     struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
-    struct api_client *evicting; /* its own */
+    struct evicting *evicting;
     struct operations operations;
     struct routes scheduler_table, operations_table;
     struct outgoing *outgoing;
@@ -181,6 +182,7 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
         .chooser = serve->chooser,
+        .permits = evicting_permits(serve->evicting),
         .pod_metrics = config->pod_metrics,
         .card_metrics_max = config->card_metrics_max,
     };
@@ -370,21 +372,38 @@ static bool start_reclaimer(struct serve *serve, GError **error)
     if (!config->elastic_quotas)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--reclaim': without --elastic-quotas nothing is lent; give both");
-    serve->evicting = backend_new_client(serve->backend, error);
-    if (!serve->evicting)
-        return false;
     serve->reclaimer = reclaimer_new(&(struct reclaimer_args){
         .store = serve->store,
-        .cluster = serve->extender.cluster,
+        .cluster = evicting_cluster(serve->evicting),
         .leadership = serve->extender.leadership,
         .denials = serve->extender.denials,
+        .permits = evicting_permits(serve->evicting),
         .evict = evict,
-        .data = serve->evicting,
+        .data = evicting_client(serve->evicting),
         .options = {.delay_ms = config->reclaim_delay_ms,
                     .at_once = config->reclaim_at_once,
                     .per_minute = config->reclaim_per_minute},
     });
     return reclaimer_start(serve->reclaimer, error);
+}
+
+static bool start_evicting(struct serve *serve, GError **error)
+{
+    const struct backend_evicting with = {.client = evicting_client(serve->evicting),
+                                          .cluster = evicting_cluster(serve->evicting),
+                                          .permits = evicting_permits(serve->evicting),
+                                          .leadership = serve->extender.leadership};
+    return backend_switch_nodes(serve->backend, &with, error) &&
+           backend_end_half_groups(serve->backend, &with, error) &&
+           backend_carry_out_plans(serve->backend, &with, error) && start_reclaimer(serve, error);
+}
+
+/* Whatever they wait for. What they have begun is left to the replica that serves next. */
+static void stop_evicting(struct serve *serve)
+{
+    evicting_abort(serve->evicting);
+    g_clear_pointer(&serve->reclaimer, reclaimer_free);
+    backend_stop_evicting(serve->backend);
 }
 
 static bool open_succession(struct serve *serve, const struct config *config, GError **error)
@@ -409,6 +428,9 @@ static bool open_all(struct serve *serve, GError **error)
         return false;
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)
+        return false;
+    serve->evicting = evicting_start(config, serve->backend, error);
+    if (!serve->evicting)
         return false;
     if (config->leader_elect) {
         serve->replica = replica_start(config, serve->store, serve->backend, error);
@@ -448,11 +470,7 @@ static bool open_all(struct serve *serve, GError **error)
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
            backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
-           backend_ask_usage(serve->backend, error) &&
-           backend_switch_nodes(serve->backend, serve->extender.leadership, error) &&
-           backend_end_half_groups(serve->backend, serve->extender.leadership, error) &&
-           backend_carry_out_plans(serve->backend, serve->extender.leadership, error) &&
-           start_reclaimer(serve, error);
+           backend_ask_usage(serve->backend, error) && start_evicting(serve, error);
 }
 
 static void close_all(struct serve *serve)
@@ -465,8 +483,6 @@ static void close_all(struct serve *serve)
     bearer_free(serve->bearer);
     housekeeping_free(serve->housekeeping);
     reclaimer_free(serve->reclaimer);
-    if (serve->evicting)
-        api_client_free(serve->evicting);
     auditor_free(serve->auditor);
     outlook_free(serve->outlook);
     chooser_free(serve->chooser);
@@ -474,6 +490,9 @@ static void close_all(struct serve *serve)
     successor_free(serve->succession);
     if (serve->asking)
         api_client_free(serve->asking);
+    if (serve->backend)
+        backend_stop_evicting(serve->backend);
+    evicting_free(serve->evicting);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
     denials_free(serve->extender.denials);
@@ -590,6 +609,7 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
     int signal_number = wait_for_the_end(&serve, &signals);
     stop_waiting_for_signals();
     config = serve.current ? serve.current : config;
+    stop_evicting(&serve);
     linger(&serve, config, signal_number);
     enum exit_code code = drain(&serve, config, signal_number);
     /* Waiting for what did not end in time is what the time limit is there to prevent. */

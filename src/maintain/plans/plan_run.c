@@ -34,6 +34,7 @@ struct run {
     char *gone; /* UID of the pod that went last; or NULL */
     int64_t asked_ms, told_ms;
     char *waiter_uid; /* of the pod that waits for which it is, as far as it is known */
+    char *lost;       /* UID of a controller that has not made its pod again; or NULL */
     bool stalled;
     bool left; /* to whoever serves next: nothing is written any more */
     bool paused;
@@ -164,6 +165,7 @@ static struct relocation_query query_of(const struct plan_run_args *args)
         .per_owner = order->budgets.per_owner,
         .per_node = order->budgets.per_node,
         .per_namespace = order->budgets.per_namespace,
+        .spared = order->aim.waits ? args->passed : NULL,
     };
 }
 
@@ -433,6 +435,8 @@ static bool finish_step(struct run *run, GError **error)
         step_log_withdraw(log);
         return true;
     }
+    if (pod.lost)
+        run->lost = g_strdup(open->owner);
     step_log_end(log, ok ? EXECUTOR_MOVED : EXECUTOR_FAILED, ok ? NULL : failure->message);
     note_last(run);
     if (!ok)
@@ -459,6 +463,7 @@ static bool execute(struct run *run, GError **error)
     const struct moves moves = {args->with->client, args->with->ns};
     const struct executor executor = {
         .client = args->with->client,
+        .permits = args->with->permits,
         .keeping = run->keeping,
         .budgets = order->budgets,
         .moves = &moves,
@@ -468,6 +473,7 @@ static bool execute(struct run *run, GError **error)
         .name = order->aim.name,
         .paused = &run->paused,
         .stalled = &run->stalled,
+        .lost = &run->lost,
         .past = args->past,
         .look = look,
         .may_go_on = may_go_on,
@@ -506,12 +512,26 @@ static void leave_waiter(struct run *run, bool ok, const char *why)
     g_clear_pointer(&status->waiter, g_free);
 }
 
+/* An order 'waiting' goes on without the pods of a controller that has not made one again: any tenant could have one
+ * that never does. */
+static void pass_over_lost(struct run *run)
+{
+    const int64_t until_ms = clock_ms() + PASSED_MS;
+
+    if (!run->lost || !run->args->order->aim.waits)
+        return;
+    g_hash_table_replace(run->args->passed, g_strdup(run->lost),
+                         g_memdup2(&until_ms, sizeof until_ms));
+    run->stalled = true;
+}
+
 static void conclude(struct run *run, bool ok, const GError *failure)
 {
     const struct plan_run_args *args = run->args;
     struct plan_status *status = args->status;
     g_autoptr(GError) unwritten = NULL;
 
+    pass_over_lost(run);
     status->phase = ok ? PLAN_PHASE_DONE : run->paused ? PLAN_PHASE_WAITING : PLAN_PHASE_STOPPED;
     plan_status_tell(status, ok ? "the goal is reached" : failure->message);
     if (args->order->aim.waits && (ok || run->stalled))
@@ -525,6 +545,23 @@ static void conclude(struct run *run, bool ok, const GError *failure)
     if (!write_status(args, &unwritten))
         log_event(LOG_LEVEL_WARN, "plan's status cannot be written",
                   LOG_TEXT("configmap", args->order->name), LOG_TEXT("why", unwritten->message));
+}
+
+char *plan_run_observe(const struct plan_run_args *args)
+{
+    struct run run = {.args = args};
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(relocation) plan = look(&run, &failure);
+
+    g_free(run.waiter_uid);
+    if (!plan)
+        return g_strdup_printf("observed: %s", failure->message);
+    if (plan->steps->len == 0)
+        return g_strdup_printf("observed: no pod would be moved%s%s", plan->why ? ": " : "",
+                               plan->why ? plan->why : "");
+    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    return g_strdup_printf("observed: %s/%s on %s would be the first of %u pods to leave", step->ns,
+                           step->name, step->from, plan->steps->len);
 }
 
 void plan_run(const struct plan_run_args *args)
@@ -557,4 +594,5 @@ void plan_run(const struct plan_run_args *args)
     g_free(run.by);
     g_free(run.gone);
     g_free(run.waiter_uid);
+    g_free(run.lost);
 }

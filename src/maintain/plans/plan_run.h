@@ -12,7 +12,8 @@ struct plan_run_args {
     uint64_t term;         /* in which this replica serves, as long as it goes on */
     const GArray *past;    /* struct executor_past, as struct executor has it */
     GHashTable *
-        passed; /* UIDs of pods that wait and are passed over -> int64_t: until when, by clock_ms */
+        passed; /* UIDs of pods that wait and are passed over, and of controllers whose pods stay, since they have
+                 * made none again -> int64_t: until when, by clock_ms */
     GHashTable *turns; /* of those who wait (waiting_turns_new) */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
@@ -21,6 +22,9 @@ struct plan_run_args {
 /* Of those who wait, chooses one for whom moves make room; it is in the order and in the status then. False:
  * there is nobody, and why; free with g_free. */
 bool plan_run_choose(const struct plan_run_args *args, char **ret_why);
+
+/* What it would do first, and nothing is done. Free with g_free. */
+char *plan_run_observe(const struct plan_run_args *args);
 
 /* Until it is done, has stopped, has to wait, or is left to another replica; all but the last is in the status then,
  * and in the ConfigMap if it can be written. */

@@ -183,6 +183,11 @@ static char *why_waits(const struct plan_service *service, const struct entry *e
     g_autoptr(GError) failure = NULL;
     int64_t wait_ms = 0;
 
+    g_autofree char *stopped =
+        service->options.permits ? permits_why_stopped(service->options.permits) : NULL;
+
+    if (stopped)
+        return g_strdup_printf("waits: evictions are stopped: %s", stopped);
     if (order->window && !window_is_open(order->window, now_s()))
         return g_strdup("waits for its window");
     if (order->budgets.per_hour == 0 ||
@@ -272,6 +277,23 @@ static bool find_waiter(struct plan_service *service, const struct plan_run_args
     return false;
 }
 
+/* Says what it would do, again after a pause. */
+static void observe(struct plan_service *service, const struct plan_run_args *args)
+{
+    const int64_t until_ms = clock_ms() + LOOKS * service->options.interval_ms;
+    g_autofree char *text = NULL;
+
+    g_hash_table_foreach_remove(service->passed, is_over, NULL);
+    if (g_hash_table_contains(service->passed, args->order->name) || !find_waiter(service, args))
+        return;
+    text = plan_run_observe(args);
+    g_hash_table_replace(service->passed, g_strdup(args->order->name),
+                         g_memdup2(&until_ms, sizeof until_ms));
+    g_clear_pointer(&args->status->waiter, g_free);
+    if (set_phase(args, PLAN_PHASE_WAITING, text))
+        metrics_count_eviction(ENDER_PLAN, EVICTION_OUTCOME_OBSERVED);
+}
+
 /* True: it has been at work. */
 static bool serve_entry(struct plan_service *service, struct entry *entry, uint64_t term)
 {
@@ -313,6 +335,10 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
     if (waits) {
         if (set_phase(&args, PLAN_PHASE_WAITING, waits) && unread)
             metrics_count(COUNTER_PLANS, PLAN_RESULT_UNREADABLE);
+        return false;
+    }
+    if (permits_observe(service->options.permits, ENDER_PLAN) && !begun) {
+        observe(service, &args);
         return false;
     }
     if (!find_waiter(service, &args))

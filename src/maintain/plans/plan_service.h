@@ -8,6 +8,7 @@
  * each step, against the version that was read; whoever takes over finishes the step under way and goes on. Whoever
  * may write such a ConfigMap may have pods evicted; nobody else's namespace is looked at.
  */
+#include "evict/permits.h"
 #include "kube/api_client.h"
 #include "verbs/leadership.h"
 
@@ -23,6 +24,7 @@ struct plan_service_options {
     struct store *store;
     const struct dialect_options *dialects;
     struct leadership *leadership; /* NULL: the only replica */
+    struct permits *permits;
     const char *ns;
     int64_t interval_ms; /* 0: 5 s */
 };

@@ -144,7 +144,7 @@ def is_refused(world, name):
 
 def evictions(world, result):
     text = world.ops("/metrics", raw=True).decode()
-    [count] = re.findall(rf'^gpuledger_group_evictions_total{{result="{result}"}} (\d+)$', text, re.MULTILINE)
+    [count] = re.findall(rf'^gpuledger_evictions_total{{capability="gang-strict",outcome="{result}"}} (\d+)$', text, re.MULTILINE)
     return int(count)
 
 
@@ -176,7 +176,7 @@ def scenario_gangs_strict(tap):
         tap.equal(world.client.get("Pod", "g-0")["metadata"]["annotations"].get("gpuledger.io/gang"), "true",
                   "its Binding says that its group came")
         # Nobody is tried for a minute after the start.
-        wait_for(lambda: evictions(world, "waits") > 0, 120, 0.5, "a budget has nothing to give")
+        wait_for(lambda: evictions(world, "budget") > 0, 120, 0.5, "a budget has nothing to give")
         tap.equal((bound(world, ["g-0"]), evictions(world, "evicted")), (["g-0"], 0), "which is waited for")
         world.client.request("DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/keep")
         world.await_gone(["g-0"])

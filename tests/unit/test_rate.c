@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/hourly.h"
+#include "plan/rate.h"
 #include "suite.h"
 
 #define MINUTE INT64_C(60000)
@@ -22,10 +22,10 @@ START_TEST(no_hour_has_more_steps_than_it_may)
     int64_t now = 5 * MINUTE;
 
     for (int step = 0; step < 30; step++) {
-        const int64_t wait = hourly_wait_ms(times, most, now);
+        const int64_t wait = rate_wait_ms(times, most, RATE_HOUR_MS, now);
 
         ck_assert_int_eq(wait > 0, most > 0 && count(times, now) >= most);
-        ck_assert_uint_eq(hourly_left(times, most, now),
+        ck_assert_uint_eq(rate_left(times, most, RATE_HOUR_MS, now),
                           most == 0 ? UINT32_MAX : most - MIN(count(times, now), most));
         now += wait;
         ck_assert(most == 0 || count(times, now) < most);
@@ -38,8 +38,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hourly");
-    TCase *tests = tcase_create("hourly");
+    Suite *suite = suite_create("rate");
+    TCase *tests = tcase_create("rate");
 
     tcase_add_loop_test(tests, no_hour_has_more_steps_than_it_may, 0, 6);
     suite_add_tcase(suite, tests);

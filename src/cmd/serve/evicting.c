@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/serve/evicting.h"
+
+#include "evict/stop_key.h"
+#include "kube/api_cluster.h"
+#include "maintain/half_groups.h"
+#include "store/limited_cluster.h"
+
+struct evicting {
+    struct api_client *client;
+    struct cluster *cluster, *limited; /* the former, each call cut short */
+    struct api_client *reading;        /* of the key */
+    struct permits *permits;
+    struct stop_key *key;
+};
+
+static struct permits *make_permits(const struct config *config)
+{
+    struct permits_options options = {
+        .limits = {.per_minute = (uint32_t)config->evictions_per_minute,
+                   .for_reclaim = (uint32_t)config->evictions_for_reclaim,
+                   .per_namespace = (uint32_t)config->evictions_per_namespace},
+        .stopped = true, /* until the key was read */
+        .min_runtime_ms = config->evictions_min_runtime_ms,
+    };
+
+    options.limits.of[ENDER_RECLAIM].per_minute = (uint32_t)config->reclaim_per_minute;
+    options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)config->reclaim_at_once;
+    options.limits.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX;
+    item_list_read(&item_list_capabilities, config->evictions_observe, options.observes,
+                   NULL); /* was checked */
+    return permits_new(&options);
+}
+
+static bool open_calls(struct evicting *evicting, const struct config *config,
+                       struct backend *backend, GError **error)
+{
+    evicting->client = backend_new_client(backend, error);
+    evicting->reading = evicting->client ? backend_new_client(backend, error) : NULL;
+    if (!evicting->reading)
+        return false;
+    evicting->cluster = api_cluster_new(evicting->client);
+    api_cluster_set_events(evicting->cluster, backend_events(backend));
+    evicting->limited = limited_cluster_new(evicting->cluster, config->api_timeout_ms);
+    return true;
+}
+
+struct evicting *evicting_start(const struct config *config, struct backend *backend,
+                                GError **error)
+{
+    const bool none = !config->reclaim && !config->plans && !*config->calendar &&
+                      !(config->gangs && config->gang_strict);
+    struct evicting *evicting = g_new0(struct evicting, 1);
+
+    if (none || *config->snapshot)
+        return evicting;
+    evicting->permits = make_permits(config);
+    if (open_calls(evicting, config, backend, error))
+        evicting->key = stop_key_start(evicting->reading, api_client_config(evicting->reading)->ns,
+                                       evicting->permits, error);
+    if (!evicting->key)
+        g_clear_pointer(&evicting, evicting_free);
+    return evicting;
+}
+
+void evicting_abort(struct evicting *evicting)
+{
+    if (!evicting || !evicting->client)
+        return;
+    permits_stop(evicting->permits, "this process ends");
+    api_client_abort(evicting->client);
+    api_client_abort(evicting->reading);
+    api_cluster_stop(evicting->cluster);
+}
+
+void evicting_free(struct evicting *evicting)
+{
+    if (!evicting)
+        return;
+    stop_key_free(evicting->key);
+    permits_free(evicting->permits);
+    g_free(evicting->limited);
+    api_cluster_free(evicting->cluster);
+    api_client_free(evicting->client);
+    api_client_free(evicting->reading);
+    g_free(evicting);
+}
+
+struct permits *evicting_permits(const struct evicting *evicting)
+{
+    return evicting->permits;
+}
+
+struct api_client *evicting_client(const struct evicting *evicting)
+{
+    return evicting->client;
+}
+
+struct cluster *evicting_cluster(const struct evicting *evicting)
+{
+    return evicting->limited;
+}

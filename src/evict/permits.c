@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evict/permits.h"
+
+#include "base/metrics.h"
+#include "kube/clock.h"
+
+#include <pthread.h>
+
+struct permits {
+    struct permits_options options;
+    pthread_mutex_t mutex;
+    struct limiter *limiter; /* this and what follows under the mutex */
+    char *why_stopped;       /* NULL: evictions may be made */
+};
+
+static bool take_capability(const char *item, void *into)
+{
+    for (int ender = 0; ender < ENDER_N; ender++) {
+        if (g_strcmp0(metrics_capability((enum ender)ender), item) != 0)
+            continue;
+        if (into)
+            ((bool *)into)[ender] = true;
+        return true;
+    }
+    return false;
+}
+
+const struct item_list item_list_capabilities = {
+    .form = "calendar, gang-strict, plans or reclaim",
+    .example = "plans,reclaim",
+    .separator = ',',
+    .take = take_capability,
+};
+
+struct permits *permits_new(const struct permits_options *options)
+{
+    struct permits *permits = g_new0(struct permits, 1);
+
+    permits->options = *options;
+    pthread_mutex_init(&permits->mutex, NULL);
+    permits->limiter = limiter_new(&options->limits);
+    if (options->stopped)
+        permits->why_stopped = g_strdup("whether they are is not known yet");
+    return permits;
+}
+
+void permits_free(struct permits *permits)
+{
+    if (!permits)
+        return;
+    limiter_free(permits->limiter);
+    pthread_mutex_destroy(&permits->mutex);
+    g_free(permits->why_stopped);
+    g_free(permits);
+}
+
+bool permits_observe(const struct permits *permits, enum ender ender)
+{
+    return permits && permits->options.observes[ender];
+}
+
+int64_t permits_min_runtime_ms(const struct permits *permits, enum ender ender)
+{
+    return permits && (ender == ENDER_PLAN || ender == ENDER_RECLAIM)
+               ? permits->options.min_runtime_ms
+               : 0;
+}
+
+void permits_stop(struct permits *permits, const char *why)
+{
+    pthread_mutex_lock(&permits->mutex);
+    g_free(permits->why_stopped);
+    permits->why_stopped = g_strdup(why);
+    pthread_mutex_unlock(&permits->mutex);
+}
+
+char *permits_why_stopped(struct permits *permits)
+{
+    pthread_mutex_lock(&permits->mutex);
+    char *why = g_strdup(permits->why_stopped);
+    pthread_mutex_unlock(&permits->mutex);
+    return why;
+}
+
+struct limiter *permits_lock(struct permits *permits, int64_t *ret_now_ms)
+{
+    const struct permits_options *options = &permits->options;
+
+    *ret_now_ms = options->clock ? options->clock(options->data) : clock_ms();
+    pthread_mutex_lock(&permits->mutex);
+    return permits->limiter;
+}
+
+void permits_unlock(struct permits *permits)
+{
+    pthread_mutex_unlock(&permits->mutex);
+}
+
+enum limit permits_forbid(struct permits *permits, enum ender ender, const char *ns)
+{
+    int64_t now_ms;
+    const struct limiter *limiter = permits_lock(permits, &now_ms);
+    const enum limit limit = limiter_forbids(limiter, ender, ns, now_ms);
+
+    permits_unlock(permits);
+    return limit;
+}
+
+enum limit permits_take(struct permits *permits, enum ender ender, const char *ns, const char *uid)
+{
+    int64_t now_ms;
+    struct limiter *limiter = permits_lock(permits, &now_ms);
+    const enum limit limit = limiter_forbids(limiter, ender, ns, now_ms);
+
+    if (limit == LIMIT_NONE)
+        limiter_take(limiter, ender, ns, uid, now_ms);
+    permits_unlock(permits);
+    return limit;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the door lets through: limits, the stop key, capabilities that only observe, minimum running times. */
+#include "evict/door.h"
+
+#include "base/metrics.h"
+#include "evicting_api.h"
+#include "suite.h"
+
+static const struct evictee web = {.ns = (char *)"ml", .name = (char *)"web", .uid = (char *)"u1"};
+static struct permits *permits;
+static unsigned n_wanted;
+static bool wanted;
+
+static void setup(void)
+{
+    evicting_begin();
+    n_wanted = 0;
+    wanted = true;
+}
+
+static void teardown(void)
+{
+    g_clear_pointer(&permits, permits_free);
+    evicting_end();
+}
+
+static bool is_wanted(void *data, GError **error)
+{
+    n_wanted++;
+    return wanted;
+}
+
+static struct door_order order(void)
+{
+    return (struct door_order){.client = client,
+                               .ender = ENDER_PLAN,
+                               .permits = permits,
+                               .ns = "ml",
+                               .name = "web",
+                               .uid = "u1",
+                               .is_wanted = is_wanted};
+}
+
+static enum door_answer end(char **ret_why)
+{
+    const struct door_order asked = order();
+    GError *failure = NULL;
+    const enum door_answer answer = door_end(&asked, &web, &failure);
+
+    if (ret_why)
+        *ret_why = failure ? g_strdup(failure->message) : NULL;
+    g_clear_error(&failure);
+    return answer;
+}
+
+static uint64_t counted(enum eviction_outcome outcome)
+{
+    return metrics_counted(COUNTER_EVICTIONS, ENDER_PLAN * EVICTION_OUTCOME_N + outcome);
+}
+
+static enum limit left(void)
+{
+    return permits_forbid(permits, ENDER_PLAN, "ml");
+}
+
+/* One a minute. */
+static void allow_one(void)
+{
+    permits = permits_new(&(struct permits_options){.limits.of[ENDER_PLAN].per_minute = 1});
+}
+
+/* --- limits --------------------------------------------------------------------------------------- */
+
+START_TEST(what_ends_takes_its_place)
+{
+    const uint64_t before = counted(EVICTION_OUTCOME_EVICTED),
+                   limited = counted(EVICTION_OUTCOME_LIMITED);
+    g_autofree char *why = NULL;
+
+    allow_one();
+    accept_evictions(FAKE_ALWAYS);
+    ck_assert_int_eq(end(NULL), DOOR_OPEN);
+    ck_assert_uint_eq(counted(EVICTION_OUTCOME_EVICTED), before + 1);
+    ck_assert_int_eq(end(&why), DOOR_LATER);
+    ck_assert_str_eq(why, limit_texts[LIMIT_CAPABILITY]);
+    ck_assert_uint_eq(counted(EVICTION_OUTCOME_LIMITED), limited + 1);
+    ck_assert_uint_eq(count_evictions(), 1);
+    ck_assert_uint_eq(n_wanted, 1);
+    clock_skip_ms(60000);
+    ck_assert_int_eq(end(NULL), DOOR_OPEN);
+}
+END_TEST
+
+static const struct {
+    int status;
+    const char *text;
+    enum door_answer answer;
+    enum eviction_outcome outcome;
+    bool keeps; /* its place */
+} answers[] = {
+    {201, NULL, DOOR_OPEN, EVICTION_OUTCOME_EVICTED, true},
+    {403, NULL, DOOR_FAILED, EVICTION_OUTCOME_FAILED, false},
+    {429, SAYS_BUDGET, DOOR_LATER, EVICTION_OUTCOME_BUDGET, false},
+    {500, NULL, DOOR_UNKNOWN, EVICTION_OUTCOME_UNKNOWN, true},
+    {429, SAYS_MOVING, DOOR_LATER, EVICTION_OUTCOME_MOVING, true},
+};
+
+START_TEST(the_outcome_says_whether_the_place_is_kept)
+{
+    const uint64_t before = counted(answers[_i].outcome);
+
+    allow_one();
+    answer("/eviction ", FAKE_ALWAYS, answers[_i].status, answers[_i].text);
+    ck_assert_int_eq(end(NULL), answers[_i].answer);
+    ck_assert_uint_eq(counted(answers[_i].outcome), before + 1);
+    ck_assert_int_eq(left(), answers[_i].keeps ? LIMIT_CAPABILITY : LIMIT_NONE);
+}
+END_TEST
+
+START_TEST(what_is_not_wanted_takes_no_place)
+{
+    allow_one();
+    wanted = false;
+    ck_assert_int_eq(end(NULL), DOOR_UNWANTED);
+    ck_assert_int_eq(left(), LIMIT_NONE);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+}
+END_TEST
+
+START_TEST(a_command_has_no_limits)
+{
+    accept_evictions(FAKE_ALWAYS);
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(end(NULL), DOOR_OPEN);
+}
+END_TEST
+
+/* --- the stop key --------------------------------------------------------------------------------- */
+
+START_TEST(nothing_ends_while_evictions_are_stopped)
+{
+    const uint64_t before = counted(EVICTION_OUTCOME_STOPPED);
+    g_autofree char *why = NULL, *unknown = NULL;
+
+    permits = permits_new(&(struct permits_options){.stopped = true});
+    accept_evictions(FAKE_ALWAYS);
+    ck_assert_int_eq(end(&unknown), DOOR_LATER);
+    permits_stop(permits, "somebody says so");
+    ck_assert_int_eq(end(&why), DOOR_LATER);
+    ck_assert_str_eq(why, "evictions are stopped: somebody says so");
+    ck_assert_uint_eq(counted(EVICTION_OUTCOME_STOPPED), before + 2);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    ck_assert_uint_eq(n_wanted, 0);
+    permits_stop(permits, NULL);
+    ck_assert_int_eq(end(NULL), DOOR_OPEN);
+}
+END_TEST
+
+/* --- observing ------------------------------------------------------------------------------------ */
+
+START_TEST(what_observes_ends_nothing)
+{
+    const uint64_t before = counted(EVICTION_OUTCOME_OBSERVED);
+
+    permits = permits_new(&(struct permits_options){.observes[ENDER_PLAN] = true,
+                                                    .limits.of[ENDER_PLAN].per_minute = 1});
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(end(NULL), DOOR_OBSERVED);
+    ck_assert_uint_eq(counted(EVICTION_OUTCOME_OBSERVED), before + 3);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    ck_assert_int_eq(left(), LIMIT_NONE); /* of what others may */
+    wanted = false;
+    ck_assert_int_eq(end(NULL), DOOR_UNWANTED);
+}
+END_TEST
+
+START_TEST(capabilities_are_read_by_name)
+{
+    bool observes[ENDER_N] = {false};
+    g_autoptr(GError) failure = NULL;
+
+    ck_assert(item_list_read(&item_list_capabilities, "plans, reclaim", observes, NULL));
+    ck_assert(observes[ENDER_PLAN] && observes[ENDER_RECLAIM]);
+    ck_assert(!observes[ENDER_SWITCH] && !observes[ENDER_GANG_STRICT] && !observes[ENDER_DRAIN]);
+    ck_assert(!item_list_read(&item_list_capabilities, "preemption", observes, &failure));
+    ck_assert_ptr_nonnull(failure);
+    ck_assert(!permits_observe(NULL, ENDER_PLAN));
+}
+END_TEST
+
+/* --- minimum running times ------------------------------------------------------------------------ */
+
+static const struct {
+    enum ender ender;
+    const char *started; /* the clock begins at 12:00 */
+    enum door_answer answer;
+} runs[] = {
+    {ENDER_PLAN, "2026-01-05T11:49:59Z", DOOR_OPEN},
+    {ENDER_PLAN, "2026-01-05T11:50:00Z", DOOR_OPEN},
+    {ENDER_PLAN, "2026-01-05T11:50:01Z", DOOR_STAYS},
+    {ENDER_PLAN, NULL, DOOR_STAYS},
+    {ENDER_PLAN, "soon", DOOR_STAYS},
+    {ENDER_RECLAIM, "2026-01-05T11:59:00Z", DOOR_STAYS},
+    {ENDER_GANG_STRICT, "2026-01-05T11:59:00Z", DOOR_OPEN},
+    {ENDER_SWITCH, "2026-01-05T11:59:00Z", DOOR_OPEN},
+};
+
+START_TEST(a_pod_has_to_have_run_for_a_while)
+{
+    g_auto(evictee) evictee = {0};
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *started = runs[_i].started
+                                   ? g_strdup_printf(",\"startTime\":\"%s\"", runs[_i].started)
+                                   : g_strdup("");
+
+    permits = permits_new(&(struct permits_options){.min_runtime_ms = 600000});
+    answer("GET /api/v1/namespaces/ml/pods/web ", 1, 200,
+           keep(g_strdup_printf(
+               "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"web\",\"uid\":\"u1\","
+               "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":\"o\",\"uid\":\"o\","
+               "\"controller\":true}]},\"spec\":{},\"status\":{\"phase\":\"Running\"%s}}",
+               started)));
+    struct door_order asked = order();
+    asked.ender = runs[_i].ender;
+    ck_assert_int_eq(door_look(&asked, &evictee, &failure), runs[_i].answer);
+    ck_assert_int_eq(failure != NULL, runs[_i].answer == DOOR_STAYS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("door");
+    TCase *tests = tcase_create("door");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, what_ends_takes_its_place);
+    tcase_add_loop_test(tests, the_outcome_says_whether_the_place_is_kept, 0,
+                        G_N_ELEMENTS(answers));
+    tcase_add_test(tests, what_is_not_wanted_takes_no_place);
+    tcase_add_test(tests, a_command_has_no_limits);
+    tcase_add_test(tests, nothing_ends_while_evictions_are_stopped);
+    tcase_add_test(tests, what_observes_ends_nothing);
+    tcase_add_test(tests, capabilities_are_read_by_name);
+    tcase_add_loop_test(tests, a_pod_has_to_have_run_for_a_while, 0, G_N_ELEMENTS(runs));
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
