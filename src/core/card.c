@@ -60,6 +60,12 @@ int32_t card_core(const struct card *card, int32_t core)
     return (int32_t)MIN(taken * multiprocessor(card), INT32_MAX);
 }
 
+bool card_excludes(const struct card *card, bool exclusive, int32_t core)
+{
+    return exclusive &&
+           (core != CORE_WHOLE || card->multiprocessors > 0 || card->core <= CORE_WHOLE);
+}
+
 int32_t card_core_told(const struct card *card, int64_t core)
 {
     const int64_t all = card->multiprocessors;

@@ -13,6 +13,12 @@ struct pool *pool_find(const struct node *node, const char *resource);
 /* What a card has of compute, in the unit of card_core, if that is so many thousandths of a card. */
 int32_t card_core_size(const struct card *card, int32_t core);
 
+/* Whether a share of that compute, which tolerates no other (`exclusive`), does so on this card: not a card's whole
+ * compute where the node side gives out more than one has.
+ * Source: Project-HAMi/HAMi@v2.10.0:pkg/device/nvidia/device.go; 4paradigm/k8s-vgpu-scheduler@da7d4ed:
+ * pkg/scheduler/score.go */
+bool card_excludes(const struct card *card, bool exclusive, int32_t core);
+
 /* What of it shares on no known card may take. */
 int32_t card_core_unplaced(const struct node *node, const struct card *card);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/candidates.h"
 
+#include "core/card.h"
 #include "policy/policies.h"
 #include "policy/effort/work_meter.h"
 
@@ -14,7 +15,8 @@
 static bool has_amounts(const struct node *node, const struct card_ask *ask,
                         const struct card *card)
 {
-    return card->exclusive == 0 && (!ask->exclusive || card->holders == 0) &&
+    return card->exclusive == 0 &&
+           (!card_excludes(card, ask->exclusive, ask->core) || card->holders == 0) &&
            card_bytes(node, card, ask->memory) <= card_memory_free(node, card) &&
            card_core(card, ask->core) <= card_core_free(node, card);
 }

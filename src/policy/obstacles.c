@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/obstacles.h"
 
+#include "core/card.h"
 #include "policy/effort/work_meter.h"
 
 #include <gpuledger/mig.h>
@@ -52,7 +53,7 @@ struct card card_with_chosen(const struct situation *at, const struct card_ask *
             later.memory_promised += card_bytes(at->node, card, share->memory);
         later.core_used += card_core(card, share->core);
         later.holders++;
-        later.exclusive += share->exclusive;
+        later.exclusive += card_excludes(card, share->exclusive, share->core);
     }
     return later;
 }
@@ -156,7 +157,8 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
     if (ret_part->placeless)
         return OBSTACLE_PLACE;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
-        ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
+        ((card_excludes(card, ask->exclusive, ask->core) || (terms && terms->idle)) &&
+         card->holders + node->unplaced_holders > 0))
         return ask->unlimited && !card->mig ? OBSTACLE_UNLIMITED : OBSTACLE_MEMORY;
     if (bytes > card_memory_room(node, card, oversubscribes(at)))
         return OBSTACLE_OVERSUBSCRIBED;

@@ -31,6 +31,7 @@
 #include "policy/policies.h"
 
 #include "core/bytes.h"
+#include "core/card.h"
 
 #include <math.h>
 
@@ -238,8 +239,9 @@ struct cost cost_oc(const struct node *node, const struct card *card, const stru
 
     if (!kind)
         return cost_binpack(node, card, ask, demand);
-    const struct taken none = {0}, taken = {card_bytes(node, card, ask->memory),
-                                            card_core(card, ask->core), 1, ask->exclusive};
+    const struct taken none = {0},
+                       taken = {card_bytes(node, card, ask->memory), card_core(card, ask->core), 1,
+                                card_excludes(card, ask->exclusive, ask->core)};
     const struct card_values *values = kind->values;
     const struct room before = room_free(node, card, &none), after = room_free(node, card, &taken);
     const int32_t left = card_values_left(values, after);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/room.h"
 
+#include "core/card.h"
+
 struct taken placement_taken(const struct node *node, const struct card *card,
                              const struct placement *placement)
 {
@@ -13,7 +15,7 @@ struct taken placement_taken(const struct node *node, const struct card *card,
         taken.memory += card_bytes(node, card, share->memory);
         taken.core += card_core(card, share->core);
         taken.holders++;
-        taken.exclusive |= share->exclusive;
+        taken.exclusive |= card_excludes(card, share->exclusive, share->core);
     }
     return taken;
 }
@@ -46,7 +48,7 @@ struct room room_wanted(const struct node *node, const struct card *card,
     if (shape->cards == 0 || shape->device || memory > card->memory || core > card->core ||
         (shape->terms && shape->terms->memory_min > card->memory))
         return (struct room){0};
-    if (shape->exclusive)
+    if (card_excludes(card, shape->exclusive, shape->core))
         return (struct room){PART_WHOLE, PART_WHOLE};
     if (card->memory > 0)
         room.memory = (int32_t)MAX(1, PART_WHOLE * memory / card->memory);

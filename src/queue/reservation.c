@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/reservation.h"
 
+#include "core/card.h"
 #include "core/node.h"
 
 #include <stdlib.h>
@@ -183,7 +184,7 @@ static int64_t lack(const struct node *node, const struct card *card, const stru
 
     if (bytes > card->memory || card_core(card, ask->core) > card->core)
         return INT64_MAX;
-    if (ask->exclusive)
+    if (card_excludes(card, ask->exclusive, ask->core))
         return card->holders + node->unplaced_holders > 0
                    ? MAX(per_mille(card->memory_used, card->memory), 1)
                    : 0;

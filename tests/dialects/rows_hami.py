@@ -255,13 +255,32 @@ def volcano_instances_by_a_factor(stage):
 
 
 @row("Project-HAMi/HAMi@v2.10.0:ND:800; 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/scheduler/score.go:131",
-     "deviceCoreScaling 2, two pods with 100 cores", "100 is exclusive only while devcore is 100", "both are placed",
-     known="100 cores are taken for a card of one's own whatever the card has")
+     "deviceCoreScaling 2, two pods with 100 cores", "100 is exclusive only while devcore is 100",
+     "both are placed, and nothing more")
 def hami_cores_of_a_scaled_card_are_not_exclusive(stage):
     node(stage, HAMI, cards(core=200))
     stage.start()
     serve(stage, HAMI, stage.place("a", {GPU: 1, MEM: 100, CORES: 100}))
-    stage.place("b", {GPU: 1, MEM: 100, CORES: 100})
+    serve(stage, HAMI, stage.place("b", {GPU: 1, MEM: 100, CORES: 100}))
+    stage.refused("c", {GPU: 1, MEM: 100, CORES: 1})
+
+
+@row("Project-HAMi/HAMi@v2.10.0:ND:800; 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/scheduler/score.go:131",
+     "deviceCoreScaling 2, one pod with 100 cores", "the card has 100 more", "others join it, for 50 and for none in particular")
+def hami_whole_core_of_a_scaled_card_leaves_room(stage):
+    node(stage, HAMI, cards(core=200))
+    stage.start()
+    for name, cores in (("a", {CORES: 100}), ("b", {CORES: 50}), ("c", {})):
+        serve(stage, HAMI, stage.place(name, {GPU: 1, MEM: 100, **cores}))
+
+
+@row("Project-HAMi/HAMi@v2.10.0:ND:800; 4paradigm/k8s-vgpu-scheduler@da7d4ed:pkg/scheduler/score.go:131",
+     "devcore 100, a pod without cores, then one with 100", "100 is exclusive while devcore is 100", "the second is refused")
+def hami_whole_core_of_a_plain_card_is_exclusive(stage):
+    node(stage, HAMI)
+    stage.start()
+    serve(stage, HAMI, stage.place("a", {GPU: 1, MEM: 100}))
+    stage.refused("b", {GPU: 1, MEM: 100, CORES: 100})
 
 
 @row("Project-HAMi/HAMi@v2.10.0:ND:772, 559", "cores 150", "clamped to 100", "refused, with the reason")

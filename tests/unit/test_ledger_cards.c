@@ -77,6 +77,27 @@ START_TEST(init_containers_count_as_their_peak)
 }
 END_TEST
 
+/* HAMi's 100 cores: of a card that gives out 200 they are a half, and nobody's own card. */
+START_TEST(a_whole_core_is_alone_unless_there_are_more)
+{
+    g_autoptr(topology) topology = begin(2);
+    struct share whole = on(0, 1, CORE_WHOLE, false);
+
+    whole.exclusive = true;
+    topology->cards[0].core = CORE_WHOLE;
+    topology->cards[1].core = 2 * CORE_WHOLE;
+    ledger_set_topology(book, "n1", topology);
+    for (whole.card = 0; whole.card < 2; whole.card++) {
+        g_autofree char *first = g_strdup_printf("u%d", 2 * whole.card);
+        g_autofree char *second = g_strdup_printf("u%d", 2 * whole.card + 1);
+        ck_assert_int_eq(reserve("n1", HOLDING(first, whole)), REASON_NONE);
+        ck_assert_int_eq(card_of("n1", whole.card)->exclusive, whole.card == 0);
+        ck_assert_int_eq(reserve("n1", HOLDING(second, whole)) == REASON_NONE, whole.card == 1);
+    }
+    ck_assert_int_eq(reserve("n1", HOLDING("u4", on(1, 1, 1, false))), REASON_INSUFFICIENT_CORE);
+}
+END_TEST
+
 /* kubelet's sum: each init container runs beside the sidecars that were started before it. */
 START_TEST(sidecars_run_beside_the_init_containers_after_them)
 {
@@ -265,6 +286,7 @@ static Suite *suite(void)
     TCase *tc = tcase_create("cards");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_whole_core_is_alone_unless_there_are_more);
     tcase_add_test(tc, init_containers_count_as_their_peak);
     tcase_add_test(tc, sidecars_run_beside_the_init_containers_after_them);
     tcase_add_test(tc, slots_limit_the_holders);

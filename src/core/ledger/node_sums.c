@@ -28,8 +28,10 @@ static struct usage share_usage(const struct node *node, const struct card *card
 
     if (card && card->mig && share->place.size > 0)
         mig_place_most(card->mig, share->place, &memory_max, &core_max);
+    const bool exclusive =
+        card ? card_excludes(card, share->exclusive, share->core) : share->exclusive;
     return (struct usage){MIN(memory, memory_max), MIN(core, core_max), 1,
-                          share->exclusive && core_max >= CORE_WHOLE};
+                          exclusive && core_max >= CORE_WHOLE};
 }
 
 static void charge_card(struct node *node, struct card *card, const struct usage *usage, int sign)

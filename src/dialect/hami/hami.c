@@ -282,8 +282,11 @@ static const char *const volcano_resources[] = {
 
 #define ASKS(prefix, memory)                                                                       \
     "Per container, " prefix " different cards, and of each: `" memory                             \
-    "` MiB, or its `-percentage`, or all of it (`--hami-default-memory`); and a percentage of its " \
-    "compute, where 100 means a card of its own. "
+    "` MiB, or its `-percentage`, or all of it (`--hami-default-memory`); and a percentage of "    \
+    "its "                                                                                         \
+    "compute, where 100 means a card of its own, unless its plugin registers more than 100 for "   \
+    "the "                                                                                         \
+    "card (deviceCoreScaling). "
 
 #define UNLIMITED(value)                                                                           \
     "A container whose environment has `CUDA_DISABLE_CONTROL`" value                               \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/effort/counts.h"
 
+#include "core/card.h"
 #include "policy/effort/work_meter.h"
 
 /* Sizes by which places are counted: those of which a card holds none, one, two and three. */
@@ -205,7 +206,7 @@ static bool put(const struct situation *at, uint32_t number, struct filling *fil
     filling->card.memory_promised += part.bytes;
     filling->card.core_used += card_core(card, part.core);
     filling->card.holders++;
-    filling->card.exclusive += ask->exclusive;
+    filling->card.exclusive += card_excludes(card, ask->exclusive, part.core);
     return true;
 }
 
