@@ -119,6 +119,19 @@ START_TEST(alone_it_is_the_time_of_day)
 }
 END_TEST
 
+/* Those that came a moment ago leave room for one between them. */
+START_TEST(others_fit_between_two_of_one_moment)
+{
+    put(9, NOW - 1);
+    const int64_t first = choose(1, INT64_MAX);
+    ck_assert_int_gt(first, NOW);
+    put(1, first);
+    const int64_t between = choose(5, INT64_MAX);
+    ck_assert_int_gt(between, NOW - 1);
+    ck_assert_int_lt(between, first);
+}
+END_TEST
+
 START_TEST(it_is_below_what_it_has_to_outrank)
 {
     ck_assert_int_lt(choose(1, 1000), 1000);
@@ -164,6 +177,7 @@ int main(void)
     tcase_add_loop_test(tests, whoever_comes_first_is_not_mistaken, 0, 10);
     tcase_add_loop_test(tests, many_come_in_the_order_of_their_names, 0, 2);
     tcase_add_test(tests, alone_it_is_the_time_of_day);
+    tcase_add_test(tests, others_fit_between_two_of_one_moment);
     tcase_add_test(tests, it_is_below_what_it_has_to_outrank);
     tcase_add_test(tests, what_no_longer_waits_is_not_in_the_way);
     tcase_add_test(tests, of_many_some_are_looked_at);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* After a pod that nobody must come after, so that others fit between. */
+/* Between two pods, so that others fit there. */
 #define STEP (INT64_C(1) << 16)
 #define TIME_MAX (INT64_C(1) << 62)
 
@@ -137,7 +137,7 @@ int64_t turns_choose(const struct turns *turns, const struct ledger *ledger, con
     const int64_t below = MIN(before, find_before(turns, ledger, pod));
     const int64_t above = find_after(turns, ledger, pod);
 
-    if (now_s > above && now_s < below)
+    if (now_s < below && (above == 0 || now_s - above >= STEP))
         return now_s;
     if (below == INT64_MAX)
         return above < TIME_MAX ? above + STEP : 0;
