@@ -154,8 +154,9 @@ enum pod_tie {
     POD_TIE_OPT_OUT = 1 << 2,    /* pod_view_opt_out */
     POD_TIE_GROUP = 1 << 3,      /* pod_view_group */
     POD_TIE_BARE = 1 << 4,       /* no controller creates a successor */
+    POD_TIE_UNIT = 1 << 5,       /* a PodGroup of Kubernetes, which may have to end as a whole */
 };
-#define POD_TIES_N 5
+#define POD_TIES_N 6
 
 /* All that it has. */
 unsigned pod_view_ties(const struct pod_view *pod);

@@ -68,7 +68,8 @@ unsigned pod_view_ties(const struct pod_view *pod)
     return (pod_view_is_mirror(pod) ? POD_TIE_MIRROR : 0U) |
            (g_strcmp0(pod->controller_kind, "DaemonSet") == 0 ? POD_TIE_DAEMON_SET : 0U) |
            (pod_view_opt_out(pod) ? POD_TIE_OPT_OUT : 0U) |
-           (pod_view_group(pod) ? POD_TIE_GROUP : 0U) | (pod->controller ? 0U : POD_TIE_BARE);
+           (pod_view_group(pod) ? POD_TIE_GROUP : 0U) | (pod->controller ? 0U : POD_TIE_BARE) |
+           (pod->scheduling_group && *pod->scheduling_group ? POD_TIE_UNIT : 0U);
 }
 
 bool pod_view_is_terminal(const struct pod_view *pod)

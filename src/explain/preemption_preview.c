@@ -196,13 +196,14 @@ static void keep(struct search *search, const struct node *node, const struct vi
     }
 }
 
-/* kube-scheduler names mirrors of static pods like other pods; the verb ends none. Returns how many are left. */
+/* kube-scheduler names mirrors of static pods like other pods; the verb ends none. Nor does it add pods of PodGroups.
+ * Returns how many are left. */
 static size_t drop_staying(struct victim *victims, size_t n)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!victims[i].seat->stays)
+        if (!victims[i].seat->stays && (victims[i].named || !victims[i].seat->unit))
             victims[kept++] = victims[i];
     }
     return kept;
@@ -237,9 +238,9 @@ static void try_node(struct search *search, const struct node *node, struct wish
     if (name_victims(search, victims, n, margins) == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        victims[i].fixed =
-            victims[i].named && (pod->particular || !victims[i].seat->allocation->facts ||
-                                 victims[i].seat->allocation->facts->particular);
+        victims[i].fixed = victims[i].named && (victims[i].seat->unit || pod->particular ||
+                                                !victims[i].seat->allocation->facts ||
+                                                victims[i].seat->allocation->facts->particular);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
     shortfall_measure(what_if->node, roster, search->query->request, search->asked, lacks);
     const struct victims_query query = {

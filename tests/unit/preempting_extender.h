@@ -50,6 +50,7 @@ struct pod {
     const char *nominated;
     bool terminating, particular;
     const char *created; /* NULL: when the year began */
+    const char *group;   /* spec.schedulingGroup.podGroupName */
 };
 
 static inline void apply(struct pod pod)
@@ -65,6 +66,7 @@ static inline void apply(struct pod pod)
                            .nominated_node = pod.nominated,
                            .terminating = pod.terminating,
                            .particular = pod.particular,
+                           .scheduling_group = pod.group,
                            .labels = PAIRS({"app", pod.app ? pod.app : "none"}, {"tier", "x"}),
                            .phase = pod.node ? "Running" : "Pending",
                            .started = pod.node != NULL,

@@ -70,7 +70,7 @@ static const struct {
      POD_TIE_GROUP,
      "it is of the group 'g', which would wait for it"},
     {{.controller = "r", .scheduling_group = "g"},
-     POD_TIE_GROUP,
+     POD_TIE_GROUP | POD_TIE_UNIT,
      "it is of the group 'g', which would wait for it"},
 };
 

@@ -140,6 +140,30 @@ START_TEST(whom_kube_scheduler_has_named)
 }
 END_TEST
 
+/* a and b, which fill card 0, are of one PodGroup; c and d, dearer, fill card 1. */
+static const struct {
+    const char *named, *answer;
+    bool terminating; /* a and b */
+} units[] = {
+    {"", "c d"},        /* none is added */
+    {"a", "c d a"},     /* nor is the rest of a group that is named in part */
+    {"a b", "a b"},     /* all are named, and end */
+    {"a b c", "d a b"}, /* another ends in the place of c, but in no place of theirs */
+    {"c a b", "d a b"}, {"", "a b", true}, /* who is being deleted anyway costs nothing */
+};
+
+START_TEST(a_pod_group_ends_as_kube_scheduler_names_it)
+{
+    apply((struct pod){"a", "5", "n1", "0", .priority = 2, .group = "g",
+                       .terminating = units[_i].terminating});
+    apply((struct pod){"b", "5", "n1", "0", .priority = 1, .group = "g",
+                       .terminating = units[_i].terminating});
+    apply((struct pod){"c", "5", "n1", "1", .priority = 4});
+    apply((struct pod){"d", "5", "n1", "1", .priority = 3});
+    expect_of("8", 100, units[_i].named, units[_i].answer);
+}
+END_TEST
+
 /* Whom the watch has not shown yet kube-scheduler may not have seen either. */
 START_TEST(a_pod_that_the_watch_has_not_shown_ends_if_it_is_named)
 {
@@ -281,6 +305,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, those_end_whose_end_costs_least, 0, G_N_ELEMENTS(choices));
     tcase_add_loop_test(tests, whom_kube_scheduler_has_named, 0, G_N_ELEMENTS(namings));
+    tcase_add_loop_test(tests, a_pod_group_ends_as_kube_scheduler_names_it, 0, G_N_ELEMENTS(units));
     tcase_add_test(tests, a_pod_that_the_watch_has_not_shown_ends_if_it_is_named);
     tcase_add_loop_test(tests, budgets_count_before_all_else, 0, G_N_ELEMENTS(budgets));
     suite_add_tcase(suite, tests);

@@ -37,6 +37,8 @@ const char *may_end_text(enum pod_tie tie)
         return "it is of a group, which would wait for it";
     case POD_TIE_BARE:
         return "nobody makes it again; --force ends it";
+    case POD_TIE_UNIT:
+        return "its PodGroup may have to end as a whole";
     }
     return NULL;
 }

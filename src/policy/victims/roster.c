@@ -113,6 +113,7 @@ static struct seat make_seat(struct allocation *allocation, guint place)
         .uid_hash = g_str_hash(allocation->uid),
         .terminating = allocation->terminating,
         .confirmed = allocation->state == ALLOCATION_CONFIRMED,
+        .unit = allocation->facts && allocation->facts->ties & POD_TIE_UNIT,
         .stays = allocation->facts && may_end_not(ENDER_PREEMPTION, false, allocation->facts->ties),
     };
 }

@@ -20,6 +20,8 @@ struct seat {
     int8_t order; /* enum victim_order of its class */
     bool terminating : 1, confirmed : 1;
     bool stays : 1; /* no preemption ends it (may_end.h) */
+    bool
+        unit : 1; /* POD_TIE_UNIT: it ends if kube-scheduler, which knows its group, names it, and else not */
 };
 
 /* Pods that hold the same of the same card and of the node, ask for the same and are of one class. Not

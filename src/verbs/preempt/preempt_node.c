@@ -131,14 +131,14 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
         const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
         if (seat->stays) /* what it holds, kubelet goes on with; also where it is named */
             continue;
-        if (!named && !(lesser && may_end(inquiry, seat)))
+        if (!named && !(lesser && may_end(inquiry, seat) && (!seat->unit || seat->terminating)))
             continue;
         struct victim *victim = &inquiry->victims.all[inquiry->victims.n++];
         *victim = (struct victim){
             .seat = seat,
             .named = named,
-            .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
-                               allocation->facts->particular),
+            .fixed = named && (!lesser || seat->unit || preempt->args.particular ||
+                               !allocation->facts || allocation->facts->particular),
             .idle = preempt->idleness &&
                     idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
         };
