@@ -95,6 +95,13 @@ struct card_profile {
     const char *model;     /* NULL: not said */
 };
 
+/* By what annotations of a dialect call cards: two numbers that need not be the same. */
+enum card_numbering {
+    CARD_NUMBERS_NONE,  /* by none, or the node serves it alone */
+    CARD_NUMBERS_NVML,  /* NVML's index, or a UUID: the ledger's cards are in its order */
+    CARD_NUMBERS_MINOR, /* N of /dev/nvidiaN */
+};
+
 enum word_place {
     WORD_LABEL,
     WORD_ANNOTATION,
@@ -187,6 +194,7 @@ struct dialect {
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;
+    enum card_numbering numbers;
     /* Its cards are of another make than those of all other rows: on a node that has others, too, only the
      * others are kept. Its shares are SHARE_OF_ITS_MAKE. */
     bool own_cards;

@@ -86,6 +86,8 @@ struct card {
     bool pressed;        /* the physical memory is in use, so the node says */
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
     uint64_t former_key; /* of one that it had before; 0: none */
+    int32_t
+        minor; /* by what node sides that count /dev/nvidiaN call it (struct dialect, numbers) */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
@@ -108,6 +110,7 @@ struct topology_card {
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
     bool capped;         /* as in struct card */
+    int32_t minor;       /* likewise, if the topology is `numbered` */
     uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
     struct mig_profiles *mig; /* a reference of the topology's, or NULL */
     const char *uuid; /* see topology_keep */
@@ -191,6 +194,7 @@ struct topology {
     struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;
     int32_t n_pools;
+    bool numbered;       /* it is known what both kinds of numbers are of each card */
     struct links *links; /* links.h; a reference, or NULL */
     struct sketch sketch;
     struct sketch absent; /* of the one of `away` whose unit amounts are in; only its unit counts */
@@ -260,6 +264,9 @@ struct share {
     const struct dialect *dialect; /* whose words it is read from; NULL: the allocation's */
     uint64_t key;       /* card_key of the UUID that names the card; `card` is then the ledger's to
                          * set, for the node as it is. 0: `card` is what was said */
+    int32_t
+        minor; /* the same of a card that was named by its minor number, and 1 more than that; 0: it
+                         * was not */
 };
 
 #define DEVICE_ALL "*" /* every device of every pool of the node */
@@ -344,6 +351,7 @@ struct node {
     int32_t n_strangers; /* allocations of dialects that are away or replaced */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
+    bool numbered;     /* as in struct topology */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     int64_t

@@ -54,6 +54,11 @@ static const struct audit_cause_info causes[AUDIT_N] = {
          "a container of it switches its limits off, so that nothing holds it to its part of a "
          "card that others hold, too",
          "leave its limits on, or give it a card of its own: " DELETE_POD, true, -1},
+    [AUDIT_CARD_NUMBERS] = {"card_numbers",
+                            "its pods name its cards by numbers of two kinds, NVML's and the minor "
+                            "number, and nothing says "
+                            "how they map: two of them may be on one card",
+                            "give the Node the annotation gpuledger.io/card-order", true, -1},
     [AUDIT_COMPANY] =
         {"class_neighbour", "it is on a card with a pod that its class shares none with",
          "see who bound it, or whether the classes have changed since; then delete one of "

@@ -5,6 +5,7 @@
  */
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
+#include "dialect/marks/card_order.h"
 
 #include <string.h>
 
@@ -246,6 +247,31 @@ static void look_at_limits(const struct look *look, const struct allocation *pod
     }
 }
 
+/* --- cards by two kinds of numbers ------------------------------------------------------------- */
+
+/* One pod of each kind is named. */
+static void look_at_numbers(const struct look *look)
+{
+    const struct node *node = look->node;
+
+    for (int32_t i = 0; i < node->n_dialects; i++) {
+        const struct allocation *one = card_order_stranger(node, node->dialects[i]);
+        const struct allocation *other = one ? card_order_stranger(node, one->dialect) : NULL;
+        if (!other)
+            continue;
+        audit_report_add(look->report,
+                         &(struct audit_finding){
+                             .cause = AUDIT_CARD_NUMBERS,
+                             .node = node->name,
+                             .take_cluster = g_strdup_printf(
+                                 "%s/%s of %s beside %s/%s of %s", one->ns, one->name,
+                                 one->dialect->name, other->ns, other->name, other->dialect->name),
+                             .take_ledger = g_strdup("taken for the same numbers"),
+                         });
+        return;
+    }
+}
+
 /* --- quotas that pods ask for ------------------------------------------------------------------ */
 
 static void look_at_quota(const struct look *look, const struct allocation *pod)
@@ -410,6 +436,8 @@ static void look_at_node(const struct look *from, struct store *store, const cha
     }
     for (int32_t i = 0; node && i < node->n_cards; i++)
         look_at_fullness(&look, &node->cards[i]);
+    if (node && node->present)
+        look_at_numbers(&look);
     rejects_each(store_rejects(store), name, find_pause, &look);
     strays_each(store_strays(store), name, find_promise, &look);
     store_unlock(store);

@@ -353,7 +353,7 @@ static bool share_equal(const struct share *a, const struct share *b)
            share_same_place(a, b) && a->core == b->core && a->exclusive == b->exclusive &&
            a->init == b->init && a->sidecar == b->sidecar && a->named == b->named &&
            a->basis == b->basis && a->devices == b->devices && a->replicas == b->replicas &&
-           a->sharing == b->sharing && a->dialect == b->dialect &&
+           a->minor == b->minor && a->sharing == b->sharing && a->dialect == b->dialect &&
            mig_place_equal(a->place, b->place);
 }
 

@@ -134,17 +134,36 @@ struct card *card_find(const struct node *node, int32_t index)
     return NULL;
 }
 
+static struct card *find_minor(const struct node *node, int32_t minor)
+{
+    if (!node->numbered)
+        return card_find(node, minor);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].minor == minor)
+            return &node->cards[i];
+    }
+    return NULL;
+}
+
 struct card *card_find_share(const struct node *node, const struct share *share)
 {
     if (node->n_cards == 1)
         return &node->cards[0];
     if (!share->key)
-        return card_find(node, share->card);
+        return share->minor ? find_minor(node, share->minor - 1) : card_find(node, share->card);
     for (int32_t i = 0; i < node->n_cards; i++) {
         if (node->cards[i].key == share->key || node->cards[i].former_key == share->key)
             return &node->cards[i];
     }
     return NULL;
+}
+
+void share_settle(struct share *share, const struct card *card)
+{
+    if (share->key)
+        share->card = card ? card->index : CARD_UNKNOWN;
+    else if (share->minor)
+        share->card = card ? card->index : share->minor - 1;
 }
 
 const struct card *node_card(const struct node *node, int32_t index)

@@ -8,6 +8,8 @@
 /* As node_card, node_share_card (of a share of cards) and node_pool say, for who changes them. */
 struct card *card_find(const struct node *node, int32_t index);
 struct card *card_find_share(const struct node *node, const struct share *share);
+/* Sets the card of a share that is named otherwise than by the ledger's number; NULL: there is none such. */
+void share_settle(struct share *share, const struct card *card);
 struct pool *pool_find(const struct node *node, const char *resource);
 
 /* What a card has of compute, in the unit of card_core, if that is so many thousandths of a card. */

@@ -5,6 +5,7 @@
  */
 #include "core/allocation.h"
 #include "core/asked_order.h"
+#include "core/card.h"
 #include "core/ledger/ledger_state.h"
 #include "core/node.h"
 
@@ -131,8 +132,7 @@ struct allocation *ledger_foresee(const struct node *node, struct allocation *ta
     for (uint32_t i = 0; i < take_allocation->n_shares; i++) {
         struct share *share = &take_allocation->shares[i];
         const struct card *card = node_share_card(node, share);
-        if (share->key)
-            share->card = card ? card->index : CARD_UNKNOWN;
+        share_settle(share, card);
     }
     return take_allocation;
 }

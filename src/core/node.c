@@ -178,6 +178,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->dialects[node->n_dialects++] = topology->dialect;
     node->memory_unit = topology->memory_unit;
     node->compute = topology->compute;
+    node->numbered = topology->numbered;
     node->driver = topology->driver;
     node->isolation = topology->isolation;
     node->policy = topology->policy;
@@ -204,6 +205,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .mig = mig_profiles_ref(said->mig),
             .key = said->uuid ? card_key(said->uuid) : 0,
             .former_key = said->former_key,
+            .minor = topology->numbered ? said->minor : i,
             .uuid = g_strdup(said->uuid),
             .model = g_strdup(said->model),
             .mode = g_strdup(said->mode),

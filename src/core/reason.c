@@ -61,6 +61,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_OTHER_USE] = {"other_use",
                           "The node's GPUs are in use by pods that share them in another way",
                           true},
+    [REASON_CARD_NUMBERS] = {"card_numbers",
+                             "Pods on the node number its GPUs in another way, and no annotation "
+                             "card-order of gpuledger says how",
+                             true},
     [REASON_OTHER_TENANT] = {"other_tenant",
                              "The GPUs with room are shared by pods of another namespace", true},
     [REASON_OTHER_CLASS] = {"other_class",

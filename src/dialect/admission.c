@@ -3,6 +3,7 @@
 #include "core/ledger.h"
 #include "core/node.h"
 #include "dialect/annotations.h"
+#include "dialect/marks/card_order.h"
 #include "policy/effort/placement_search.h"
 
 #include <gpuledger/dialect.h>
@@ -72,6 +73,8 @@ static enum reason check_node(const struct node *node, const struct request *req
         return REASON_ISOLATION;
     if (is_unseen(node, request->dialect))
         return REASON_OTHER_DIALECT;
+    if (node_is_mixed(node) && card_order_stranger(node, request->dialect))
+        return REASON_CARD_NUMBERS;
     if (node_is_mixed(node) && is_in_other_use(node, request->dialect))
         return REASON_OTHER_USE;
     return request->dialect->refuse(node, request, options);

@@ -55,17 +55,26 @@ static struct pod_reading find_reading(const struct allocation *fresh,
     };
 }
 
+/* The ledger's, where it can be known. */
+static int32_t number_of(const struct node *node, const struct share *share)
+{
+    const struct card *card = node && share->minor ? node_share_card(node, share) : NULL;
+
+    return card ? card->index : share->minor ? share->minor - 1 : share->card;
+}
+
 /* What was booked is known by its number alone, what is read by what its dialect writes. */
 static bool same_card(const struct pairing *pairing, const struct share *known,
                       const struct share *told)
 {
     const struct share *named = known->key ? known : told, *numbered = known->key ? told : known;
+    const struct node *node = pairing->known->node;
 
     if (known->key == told->key)
-        return known->key || known->card == told->card;
-    if (numbered->key || !pairing->known->node)
+        return known->key || number_of(node, known) == number_of(node, told);
+    if (numbered->key || !node)
         return false;
-    const struct card *card = node_card(pairing->known->node, numbered->card);
+    const struct card *card = node_share_card(node, numbered);
     return card && (card->key == named->key || card->former_key == named->key);
 }
 
@@ -81,6 +90,7 @@ static void match_places(struct pairing *pairing)
             pairing->used[j] = true;
             known->named = false;
             known->key = known->key ? known->key : told->key;
+            known->minor = known->minor ? known->minor : told->minor;
             break;
         }
     }
@@ -147,6 +157,7 @@ static void lose_cards(struct pairing *pairing)
             continue;
         share->card = CARD_UNKNOWN;
         share->key = 0;
+        share->minor = 0;
         share->place = (struct mig_place){0};
         share->basis = SHARE_HELD;
     }

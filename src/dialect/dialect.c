@@ -3,6 +3,7 @@
 #include "core/ledger.h"
 #include "dialect/amounts.h"
 #include "dialect/annotations.h"
+#include "dialect/marks/card_order.h"
 #include "dialect/classes/classes.h"
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
@@ -548,6 +549,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         ret_topology->host = host_of_node(view);
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
+        card_order_apply(view, ret_topology, ret_warning);
         bound_texts(ret_topology, ret_warning);
         mark_sliced(ret_topology);
         note_away(view, options, ret_topology);

@@ -13,6 +13,7 @@
  */
 #include "core/fail.h"
 #include "dialect/amounts.h"
+#include "dialect/marks/card_order.h"
 #include "dialect/hold.h"
 #include "core/bytes.h"
 #include "dialect/rows.h"
@@ -280,6 +281,14 @@ static struct request *read_request(const struct spelling *spelling, const struc
     return request;
 }
 
+static void lose_cards(struct share *shares, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        shares[i].card = CARD_UNKNOWN;
+        shares[i].minor = 0;
+    }
+}
+
 /* Reads the annotation of one container into its shares, which begin as unknown. */
 static enum distrust read_cards(const struct spelling *spelling, const struct pod_view *view,
                              const struct wish *wish, struct share *shares, char **ret_warning)
@@ -303,18 +312,19 @@ static enum distrust read_cards(const struct spelling *spelling, const struct po
             !g_ascii_string_to_unsigned(items[i], 10, 0, NODE_CARDS_MAX - 1, &card, NULL)) {
             warn(ret_warning, g_strdup_printf("annotation %s%.64s '%.32s' is not a list of cards",
                                               spelling->container, name, text));
-            for (int32_t k = 0; k < wish->cards; k++)
-                shares[k].card = CARD_UNKNOWN;
+            lose_cards(shares, wish->cards);
             return DISTRUST_MALFORMED;
         }
-        if (i < (guint)wish->cards)
+        if (i < (guint)wish->cards) {
             shares[i].card = (int32_t)card;
+            shares[i].minor = (int32_t)card + 1;
+        }
     }
     if (n == (guint)wish->cards)
         return DISTRUST_NONE;
     /* Of too many nobody can say which it is on. */
-    for (int32_t k = 0; n > (guint)wish->cards && k < wish->cards; k++)
-        shares[k].card = CARD_UNKNOWN;
+    if (n > (guint)wish->cards)
+        lose_cards(shares, wish->cards);
     warn(ret_warning, g_strdup_printf("annotation %s%.64s names %u cards, the container asks for "
                                       "%d",
                                       spelling->container, name, n, wish->cards));
@@ -389,7 +399,7 @@ static void write_annotations(const struct allocation *allocation, const struct 
 
         for (; i < allocation->n_shares && allocation->shares[i].container == container; i++)
             g_string_append_printf(cards, "%s%d", cards->len ? "," : "",
-                                   allocation->shares[i].card);
+                                   card_order_minor(node, allocation->shares[i].card));
         annotations_add(annotations, key, g_string_free(g_steal_pointer(&cards), FALSE));
     }
 }
@@ -423,10 +433,10 @@ FUNCTIONS(nano)
 
 #define MEMBERS(spelling)                                                                          \
     .resources = spelling.resources, .records = spelling.records, .replaces = spelling.replaces,   \
-    .names_cards = true, .isolation = ISOLATION_NONE, .read_topology = spelling##_topology,        \
-    .write_profile = write_profile, .read_request = spelling##_request,                            \
-    .read_allocation = spelling##_allocation, .refuse = refuse,                                    \
-    .write_annotations = write_annotations
+    .names_cards = true, .numbers = CARD_NUMBERS_MINOR, .isolation = ISOLATION_NONE,               \
+    .read_topology = spelling##_topology, .write_profile = write_profile,                          \
+    .read_request = spelling##_request, .read_allocation = spelling##_allocation,                  \
+    .refuse = refuse, .write_annotations = write_annotations
 
 #define CARD_WORDS(domain)                                                                         \
     {                                                                                              \

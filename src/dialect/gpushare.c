@@ -569,6 +569,7 @@ const struct dialect dialect_gpushare = {
     .names_cards = true,
     .card_marks = card_marks,
     .node_units = true,
+    .numbers = CARD_NUMBERS_NVML,
     .isolation = ISOLATION_NONE,
     /* Source: AliyunContainerService/gpushare-scheduler-extender@c0b6141:pkg/cache/nodeinfo.go */
     .health_namespace = "kube-system",

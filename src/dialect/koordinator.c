@@ -213,6 +213,7 @@ static void add_card(const struct device *device, struct share share, GArray *sh
         share.basis = SHARE_BY_NUMBER;
     }
     share.card = (int32_t)device->minor;
+    share.minor = (int32_t)device->minor + 1;
     g_array_append_val(shares, share);
 }
 
@@ -334,7 +335,7 @@ static void write_amount(struct json_writer *writer, const char *resource, int64
 static void write_card(struct json_writer *writer, const struct card *card, const struct part *part)
 {
     json_begin_object(writer);
-    json_key_int(writer, "minor", card->index);
+    json_key_int(writer, "minor", card->minor);
     if (card->uuid && g_str_has_prefix(card->uuid, UUID_PREFIX))
         json_key_string(writer, "id", card->uuid);
     json_key_object(writer, "resources");
@@ -405,6 +406,7 @@ const struct dialect dialect_koordinator = {
     .resources = resources,
     .records = records,
     .names_cards = true,
+    .numbers = CARD_NUMBERS_MINOR,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,
     .read_request = read_request,

@@ -473,6 +473,7 @@ const struct dialect dialect_volcano = {
     .records = records,
     .replaces = records,
     .names_cards = true,
+    .numbers = CARD_NUMBERS_NVML,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,
     .write_profile = write_profile,

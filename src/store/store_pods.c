@@ -2,6 +2,7 @@
 /* Pods, as the watch, a list or a GET shows them. */
 #include "base/log.h"
 #include "base/metrics.h"
+#include "core/card.h"
 #include "core/ledger.h"
 #include "dialect/annotations.h"
 #include "dialect/hold.h"
@@ -99,9 +100,11 @@ static char *format_named(const struct allocation *held, const struct allocation
 
     for (uint32_t i = 0; i < n; i++) {
         const struct card *card = node_share_card(held->node, &shares[i]);
+        struct share settled = shares[i];
+        share_settle(&settled, card);
         bool own = shares[i].device || (!shares[i].key && shares[i].card == CARD_UNKNOWN);
         for (uint32_t j = 0; j < held->n_shares && !own; j++)
-            own = !held->shares[j].named && share_same_place(&held->shares[j], &shares[i]);
+            own = !held->shares[j].named && share_same_place(&held->shares[j], &settled);
         if (!own && card)
             g_string_append_printf(text, "%s%d", text->len ? "," : "", card->index);
         else if (!own && !shares[i].key)

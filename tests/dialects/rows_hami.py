@@ -29,12 +29,13 @@ def cards(n_cards=1, memory=SIZE, **more):
     return [Card(f"GPU-{index}", memory, **more) for index in range(n_cards)]
 
 
-def node(stage, behaviour, some_cards=None, name="n", allocatable=None, annotations=None, labels=None, **more):
+def node(stage, behaviour, some_cards=None, name="n", allocatable=None, annotations=None, labels=None, capacity=None,
+         **more):
     """A node as the plugin of that release registers it."""
     some_cards = some_cards or cards()
     said = {behaviour.register: register_text(behaviour, some_cards, **more), **(annotations or {})}
-    capacity = {behaviour.resource: sum(card.count for card in some_cards)}
-    stage.node(name, capacity, said, labels, allocatable)
+    amounts = {behaviour.resource: sum(card.count for card in some_cards), **(capacity or {})}
+    stage.node(name, amounts, said, labels, allocatable)
 
 
 def words(behaviour, text, node_name="n", phase="success", time="5"):

@@ -12,7 +12,7 @@ import elastic
 import gpushare
 import nvidia
 import volcano
-from rows_hami import told
+from rows_hami import HAMI, cards, node, serve, told
 
 GPU = "nvidia.com/gpu"
 MEM, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
@@ -136,8 +136,9 @@ def nvidia_mps_clients(_):
 
 
 def koordinator_node(stage, cards=1, memory=16, core=None, **more):
+    order = {"gpuledger.io/card-order": ",".join(map(str, range(cards)))}
     stage.node("n", {MEM: cards * memory, COUNT: cards, KCORE: core or 100 * cards,
-                     KMEM: f"{cards * memory}Gi", KRATIO: 100 * cards, **more})
+                     KMEM: f"{cards * memory}Gi", KRATIO: 100 * cards, **more}, order)
 
 
 @row("koordinator-sh/koordinator@v1.8.0:pkg/scheduler/plugins/deviceshare/eventhandler_pod.go:44, 104",
@@ -201,23 +202,70 @@ def mixed_numbers(stage, annotations):
 @row("AliyunContainerService/gpushare-device-plugin@45fb8b8:pkg/gpu/nvidia/allocate.go:117; "
      "elastic-ai/elastic-gpu-agent@2609107:pkg/operator/gpushare.go:32",
      "gpushare and elastic on one node, nothing says how NVML's index and the minor map",
-     "one counts by NVML's index, the other by /dev/nvidiaN", "they do not share the node",
-     known="cards of two rows are the same by position")
+     "one counts by NVML's index, the other by /dev/nvidiaN", "they do not share the node")
 def rows_of_both_numbers_do_not_share_a_node(stage):
     need([gpushare.card_that_runs(gpushare.BEHAVIOURS["45fb8b8"], [1, 0], n) for n in (0, 1)] == [0, 1], "by index")
-    stage.refused("b", mixed_numbers(stage, None))
+    wish = mixed_numbers(stage, None)
+    stage.refused("b", wish, "card-order")
+    stage.place("d", {MEM: 4})
+    stage.set_status("d", phase="Succeeded")
+    stage.set_status("a", phase="Succeeded")
+    stage.sync()
+    stage.place("b", wish)
+    stage.refused("e", {MEM: 4}, "card-order")
 
 
 @row("AliyunContainerService/gpushare-device-plugin@45fb8b8:pkg/gpu/nvidia/allocate.go:117; "
      "elastic-ai/elastic-gpu-agent@2609107:pkg/operator/gpushare.go:32",
-     "the same with gpuledger.io/card-order: 1,0", "NVML's card 0 is /dev/nvidia1", "the second pod is on the other card",
-     known="card-order is read for tencent only")
+     "the same with gpuledger.io/card-order: 1,0", "NVML's card 0 is /dev/nvidia1", "the second pod is on the other card")
 def rows_of_both_numbers_share_a_node_by_card_order(stage):
     wish = mixed_numbers(stage, {"gpuledger.io/card-order": "1,0"})
     stage.place("b", wish)
     text = stage.annotations("b")["elasticgpu.io/container-c0"]
     index = int(stage.annotations("a")[gpushare.IDX])
     equal(int(text), [1, 0][1 - index], "minor of the other card")
+    equal(stage.card("b"), 1 - index, "card by NVML's index")
+    stage.restart()
+    equal(stage.card("b"), 1 - index, "card by NVML's index")
+    need('"b"' not in stage.audit(), "audit takes it for an edit")
+
+
+@row("koordinator-sh/koordinator@v1.8.0:pkg/koordlet/metricsadvisor/devices/gpu",
+     "a pod of Koordinator's on minor 0 of a node that has gpushare, too", "minor 0 need not be NVML's card 0",
+     "gpushare's pods are refused until card-order says how they map, and audit names the node when they are there",
+     name="koordinator beside gpushare without card-order")
+def koordinator_numbers(stage):
+    koordinator_node(stage, 2)
+    without = {MEM: 32, COUNT: 2, KCORE: 200, KMEM: "32Gi", KRATIO: 200}
+    stage.node("n", without)
+    resources = {KCORE: "100", KRATIO: "100", KMEM: "16Gi"}
+    stage.running("k", {KOORD: 100}, {DEVICES: json.dumps({"gpu": [{"minor": 0, "resources": resources}]})})
+    stage.start()
+    stage.refused("a", {MEM: 4}, "card-order")
+    stage.running("b", {MEM: 4}, {gpushare.IDX: "0", gpushare.POD: "4", gpushare.ASSIGNED: "true", gpushare.ASSUME_TIME: "1"})
+    stage.sync()
+    need('"card_numbers"' in stage.audit(), "audit says nothing of the node")
+    stage.delete("b")
+    stage.node("n", without, {"gpuledger.io/card-order": "1,0"})
+    stage.sync()
+    stage.place("a", {MEM: 16})
+    equal(stage.card("a"), 0, "card by NVML's index")
+
+
+@row("Project-HAMi/HAMi@v2.10.0:NV/server.go; elastic-ai/elastic-gpu-agent@2609107:pkg/operator/gpushare.go:32",
+     "elastic's agent on a node of HAMi's, whose pods are named by UUID", "the order of HAMi's cards is NVML's",
+     "as beside gpushare", name="elastic beside hami without card-order")
+def elastic_beside_hami(stage):
+    node(stage, HAMI, cards(2), capacity={"elasticgpu.io/gpu-core": 200, "elasticgpu.io/gpu-memory": 32768})
+    stage.start()
+    serve(stage, HAMI, stage.place("a", {GPU: 1, "nvidia.com/gpumem": 12000}))
+    wish = {"elasticgpu.io/gpu-core": 50, "elasticgpu.io/gpu-memory": 12000}
+    stage.refused("b", wish, "card-order")
+    node(stage, HAMI, cards(2), capacity={"elasticgpu.io/gpu-core": 200, "elasticgpu.io/gpu-memory": 32768},
+         annotations={"gpuledger.io/card-order": "1,0"})
+    stage.sync()
+    stage.place("b", wish)
+    equal(stage.annotations("b")["elasticgpu.io/container-c0"], str(stage.card("a")), "minor of the other card")
 
 
 # Unequal cards

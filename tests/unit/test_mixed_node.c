@@ -12,6 +12,7 @@
 
 static struct topology *hardware;
 static struct ledger *book;
+static const char *card_order; /* NULL: nothing is said */
 static char *warning;
 static const struct dialect_options options;
 static struct placement placement;
@@ -19,7 +20,9 @@ static struct request *asked; /* the last one, which the placement is of */
 
 static const struct node *read_node(size_t n, const struct string_pair *capacity)
 {
-    const struct node_view view = {.name = "n", .capacity = {capacity, n}};
+    const struct string_pair order[] = {{"gpuledger.io/card-order", card_order}};
+    const struct node_view view = {
+        .name = "n", .capacity = {capacity, n}, .annotations = {order, card_order ? 1 : 0}};
 
     topology_free(hardware);
     hardware = topology_new();
@@ -68,6 +71,7 @@ static void teardown(void)
 {
     topology_free(hardware);
     ledger_free(book);
+    card_order = NULL;
     g_clear_pointer(&warning, g_free);
     g_clear_pointer(&asked, request_free);
 }
@@ -287,9 +291,121 @@ START_TEST(devices_are_held_when_the_node_shares_its_cards_otherwise)
 }
 END_TEST
 
+#define ELASTIC {"elasticgpu.io/gpu-core", "200"}, {"elasticgpu.io/gpu-memory", "32768"}
+
+/* gpushare's plugin takes NVML's index, elastic's agent /dev/nvidiaN. */
+START_TEST(who_counts_cards_otherwise_does_not_come_there)
+{
+    READ_NODE(GPUSHARE, ELASTIC);
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_NONE); /* nobody is there */
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_CARD_NUMBERS);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_NONE);
+    book_placement("b");
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_CARD_NUMBERS);
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_NONE);
+    /* A node with one card has one number. */
+    ledger_drop(book, "b");
+    READ_NODE({"aliyun.com/gpu-mem", "16"}, {"aliyun.com/gpu-count", "1"},
+              {"elasticgpu.io/gpu-core", "100"}, {"elasticgpu.io/gpu-memory", "16384"});
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("c");
+    ck_assert_int_ne(ADMIT({"elasticgpu.io/gpu-core", "10"}), REASON_CARD_NUMBERS);
+}
+END_TEST
+
+/* As the API server shows it. */
+static const struct allocation *put_elastic(const char *uid, const char *cards)
+{
+    static const struct string_pair limits[] = {{"elasticgpu.io/gpu-core", "50"},
+                                                {"elasticgpu.io/gpu-memory", "1000"}};
+    const struct container_view container = {.name = "main", .limits = {limits, 2}};
+    const struct string_pair written[] = {{"elasticgpu.io/assumed", "true"},
+                                          {"elasticgpu.io/container-main", cards}};
+    const struct pod_view pod = {.ns = "ml",
+                                 .name = uid,
+                                 .uid = uid,
+                                 .node_name = "n",
+                                 .phase = "Running",
+                                 .annotations = {written, 2},
+                                 .containers = &container,
+                                 .n_containers = 1};
+    struct allocation *told = dialect_read_allocation(&pod, &options, NULL);
+    const struct allocation *known = ledger_get(book, uid);
+
+    if (known)
+        told = dialect_continue(known, told, NULL);
+    return ledger_put(book, "n", told);
+}
+
+START_TEST(an_order_of_cards_says_which_are_the_same)
+{
+    card_order = "3,0";
+    const struct node *node = READ_NODE(GPUSHARE, ELASTIC);
+    g_auto(annotations) annotations = {0};
+
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    ck_assert_int_eq(placement.shares[0].card, 0);
+    ck_assert_int_eq(ADMIT({"elasticgpu.io/gpu-core", "50"}, {"elasticgpu.io/gpu-memory", "1000"}),
+                     REASON_NONE);
+    ck_assert_int_eq(placement.shares[0].card, 1);
+    book_placement("b");
+    struct allocation *booked = ledger_get(book, "b");
+    booked->terms = terms_ref(asked->terms);
+    placement.request->dialect->write_annotations(booked, node, &annotations);
+    ck_assert_str_eq(annotations.items[1].value, "0"); /* /dev/nvidia0 is NVML's second */
+    /* Nothing changes when it is seen, and none of it is an edit. */
+    const struct allocation *seen = put_elastic("b", "0");
+    ck_assert_uint_eq(seen->n_shares, 1);
+    ck_assert_int_eq(seen->shares[0].card, 1);
+    ck_assert(!seen->shares[0].named);
+    ck_assert_int_eq(put_elastic("c", "3")->shares[0].card, 0);
+    /* Pods keep their cards when something else is said of the order. */
+    card_order = "0,3";
+    READ_NODE(GPUSHARE, ELASTIC);
+    ck_assert_int_eq(ledger_get(book, "b")->shares[0].card, 0);
+    ck_assert_int_eq(ledger_get(book, "c")->shares[0].card, 1);
+}
+END_TEST
+
+START_TEST(an_order_of_other_cards_says_nothing)
+{
+    static const char *const orders[] = {"0", "0,0", "0,1,2", "0,x", "0,-1", "0,256", ",", "1;0"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(orders); i++) {
+        card_order = orders[i];
+        ck_assert(!READ_NODE(GPUSHARE, ELASTIC)->numbered);
+        ck_assert_msg(warning && strstr(warning, "card-order"), "%s", orders[i]);
+        g_clear_pointer(&warning, g_free);
+    }
+    card_order = "";
+    ck_assert(!READ_NODE(GPUSHARE, ELASTIC)->numbered);
+    ck_assert_ptr_null(warning);
+}
+END_TEST
+
+/* Koordinator's scheduler is told minor numbers. */
+START_TEST(koordinator_is_told_the_number_that_it_knows)
+{
+    card_order = "1,0";
+    READ_NODE(GPUSHARE, KOORDINATOR("200"));
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "5"}), REASON_NONE);
+    book_placement("a");
+    expect_seen("{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-core\":\"0\","
+                "\"koordinator.sh/gpu-memory\":\"5368709120\","
+                "\"koordinator.sh/gpu-memory-ratio\":\"32\"}}]}");
+}
+END_TEST
+
 /* Where both obey, the other cards are free. */
 START_TEST(only_the_card_that_is_held_is_kept)
 {
+    card_order = "0,1";
     READ_NODE(GPUSHARE);
     ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
     book_placement("a");
@@ -399,6 +515,10 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, who_runs_holds_some_card_when_another_plugin_reports_the_resource, 0,
                         2);
     tcase_add_test(tc, only_the_card_that_is_held_is_kept);
+    tcase_add_test(tc, who_counts_cards_otherwise_does_not_come_there);
+    tcase_add_test(tc, an_order_of_cards_says_which_are_the_same);
+    tcase_add_test(tc, an_order_of_other_cards_says_nothing);
+    tcase_add_test(tc, koordinator_is_told_the_number_that_it_knows);
     tcase_add_loop_test(tc, amounts_keep_their_unit_when_the_plugin_has_gone, 0, 2);
     tcase_add_test(tc, who_can_hold_nothing_keeps_nobody_away);
     tcase_add_test(tc, a_pod_may_not_ask_in_two_ways);

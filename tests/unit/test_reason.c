@@ -86,6 +86,7 @@ START_TEST(preemption_is_invited_where_it_helps)
                                              REASON_NO_SLOT,
                                              REASON_NODE_SLOTS,
                                              REASON_OTHER_USE,
+                                             REASON_CARD_NUMBERS,
                                              REASON_OTHER_TENANT,
                                              REASON_OTHER_CLASS,
                                              REASON_NO_MIG_PLACE,

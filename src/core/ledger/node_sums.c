@@ -244,8 +244,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
             continue;
         }
         struct card *card = card_find_share(node, share);
-        if (share->key)
-            share->card = card ? card->index : CARD_UNKNOWN;
+        share_settle(share, card);
         if (share->init && init_seen(node, allocation, i))
             continue;
         struct usage usage =
@@ -284,7 +283,7 @@ static void charge_one(struct node *node, struct card *card, struct allocation *
     const struct usage usage = share_usage(node, card, share);
     const int64_t before = joinable_room(node, card);
 
-    share->card = share->key ? card->index : share->card;
+    share_settle(share, card);
     count_usage(node, card, allocation, &usage, sign);
     count_pod(node, allocation, sign);
     const int64_t after = joinable_room(node, card);

@@ -228,7 +228,7 @@ PROMISES(volcano)
     .read_request = row##_read_request, .read_allocation = row##_read_allocation,                  \
     .refuse = refuse, .in_flight = in_flight, .one_in_flight = true,                               \
     .write_annotations = write_annotations, .write_assigned = write_assigned, .names_cards = true, \
-    .isolation = ISOLATION_HOOK
+    .numbers = CARD_NUMBERS_NVML, .isolation = ISOLATION_HOOK
 
 static const char *const hami_records[] = {
     "hami.io/vgpu-node", "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time",

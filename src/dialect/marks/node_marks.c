@@ -2,6 +2,7 @@
 #include "dialect/marks/node_marks.h"
 
 #include "core/bytes.h"
+#include "dialect/marks/card_order.h"
 #include "dialect/marks/cordoned_cards.h"
 #include "dialect/warning.h"
 
@@ -193,7 +194,9 @@ static void tell_unread(const struct node_view *view, const struct topology *top
 
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         const char *text = string_pairs_get(&view->annotations, keys[i]);
-        if (text && *text && !is_read(topology, keys[i]))
+        const bool read =
+            is_read(topology, keys[i]) || (keys[i] == keys[1] && card_order_matters(topology));
+        if (text && *text && !read)
             warn(ret_warning, g_strdup_printf("annotation '%s' is not read for pods of %s, and "
                                               "changes nothing",
                                               keys[i], topology->dialects[0]->title));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/marks/card_order.h"
 #include "dialect/discovery.h"
 #include "dialect/hami/hook.h"
+#include "dialect/marks/node_marks.h"
 #include "explain/explain.h"
 #include "base/printable.h"
 #include "explain/messages/message_context.h"
@@ -183,6 +185,18 @@ static void tell_node_use(const struct message_context *context)
     }
     printable_append(context->text, "its GPUs are in use by pods of another way of sharing");
     message_append_holders(context->text, context->node, NULL, NULL);
+}
+
+static void tell_numbers(const struct message_context *context)
+{
+    const struct allocation *other = card_order_stranger(context->node, context->request->dialect);
+
+    if (other)
+        printable_append(
+            context->text,
+            "%s/%s of %s is there, whose card's number is of another kind (NVML's, or of "
+            "/dev/nvidiaN); the annotation " NODE_CARD_ORDER_KEY " would say how they map",
+            other->ns, other->name, other->dialect->name);
 }
 
 static void tell_at_once(const struct message_context *context)
@@ -518,6 +532,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,
+    [REASON_CARD_NUMBERS] = tell_numbers,
     [REASON_UNSEALED] = tell_unsealed,
     [REASON_QUOTA] = tell_quota,
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,

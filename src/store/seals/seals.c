@@ -101,6 +101,13 @@ static bool is_settled(const struct allocation *allocation)
            !allocation->heeded && !allocation->open;
 }
 
+/* A number outlives what is said of its node if it is of that kind which the pod's annotations have. */
+static bool counts_minors(const struct allocation *allocation, const struct share *share)
+{
+    return !share->device && share->card != CARD_UNKNOWN &&
+           allocation_share_dialect(allocation, share)->numbers == CARD_NUMBERS_MINOR;
+}
+
 /* As it is to be known again: what counts on its node, without cards that an edit names. */
 static struct allocation *as_sealed(const struct allocation *allocation)
 {
@@ -121,6 +128,8 @@ static struct allocation *as_sealed(const struct allocation *allocation)
         sealed->shares[kept] = shares[i];
         if (card && !shares[i].key)
             sealed->shares[kept].key = card->key;
+        if (card && counts_minors(allocation, &shares[i]))
+            sealed->shares[kept].card = card->minor;
         kept++;
     }
     sealed->n_shares = kept;
@@ -195,6 +204,10 @@ static struct allocation *read_facts(const char *text, const struct pod_view *po
         sealed->heeded = true;
     }
     sealed->open = facts.open;
+    for (uint32_t i = 0; i < sealed->n_shares; i++) {
+        if (counts_minors(sealed, &sealed->shares[i]))
+            sealed->shares[i].minor = sealed->shares[i].card + 1;
+    }
     return g_steal_pointer(&sealed);
 }
 
@@ -247,6 +260,7 @@ static void unplace(struct share *shares, uint32_t n)
         }
         shares[i].card = CARD_UNKNOWN;
         shares[i].key = 0;
+        shares[i].minor = 0;
         shares[i].place = (struct mig_place){0};
         /* Of two that stand for one card, one is enough. */
         shares[i].basis = shares[i].basis == SHARE_BY_NUMBER ? SHARE_NOT_GIVEN : SHARE_HELD;
