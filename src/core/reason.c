@@ -175,6 +175,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_GANG_WORK] = {"gang_work",
                           "Looking for places for the namespace's groups of pods takes too long",
                           false},
+    [REASON_GANG_PLUGIN] = {"gang_plugin",
+                            "The GPU plugins of the nodes cannot take the pods of the pod's group "
+                            "in time",
+                            false},
     [REASON_GANG_WAITING] = {"gang_waiting", "The other pods of the pod's group have yet to come",
                              false},
     [REASON_GANG_ROOM] = {"gang_room", "The node is kept for a group of pods that waits for room",

@@ -9,7 +9,7 @@
 struct fit_group *fit_group_new(struct store *store, const struct pod_view *pod)
 {
     const struct pod_group_claim claim = pod_group_claim(pod);
-    struct gang_row row = {.min = claim.min};
+    struct gang_row row = {.min = claim.min, .timeout_ms = claim.timeout_ms};
 
     if (!claim.name)
         return NULL;
@@ -26,6 +26,7 @@ struct fit_group *fit_group_new(struct store *store, const struct pod_view *pod)
     group->name = g_strdup(claim.name);
     group->lack = pod_group_claim_lack(pod);
     group->needs = row.min;
+    group->timeout_ms = row.timeout_ms;
     group->there = row.there;
     group->uids = g_ptr_array_new_with_free_func(g_free);
     return group;
@@ -73,9 +74,11 @@ bool fit_group_place(struct fit_group *group, struct store *copy, const struct p
             g_ptr_array_add(without, group->uids->pdata[i]);
     }
     g_autofree bool *taken = g_new0(bool, without->len + 1);
-    struct gang_places_query query = {.store = copy, .moment = &moment, .pod = &nobody};
+    struct gang_places_query query = {
+        .store = copy, .moment = &moment, .pod = &nobody, .timeout_ms = group->timeout_ms};
     group->cut = gang_places_take(&query, (const char *const *)without->pdata, without->len,
                                   taken) > GANG_WORK_MAX;
+    group->late = query.late;
     for (guint i = 0; i < without->len; i++)
         placed += taken[i];
     group->fit += placed;
@@ -92,7 +95,9 @@ enum reason fit_group_reason(const struct fit_group *group)
         return REASON_GANG_FEW;
     if (group->there + group->fit >= group->needs)
         return REASON_NONE;
-    return group->cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
+    if (group->cut)
+        return REASON_GANG_WORK;
+    return group->late ? REASON_GANG_PLUGIN : REASON_GANG_NO_ROOM;
 }
 
 char *fit_group_tell(const struct fit_group *group)

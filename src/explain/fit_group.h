@@ -12,6 +12,8 @@ struct fit_group {
     uint32_t there;    /* pods of it that are bound, or have places, or need none */
     uint32_t fit;      /* of those that wait in the copy */
     bool cut;          /* not all of these were looked for */
+    bool late;         /* likewise: its nodes would take more if their plugins were quicker */
+    int64_t timeout_ms; /* its deadline */
     GPtrArray *uids;   /* of these */
 };
 

@@ -12,10 +12,10 @@ static const enum reason reasons[] = {
     [GANG_CAPPED] = REASON_GANG_CAPPED,   [GANG_SPENT] = REASON_GANG_WORK,
 };
 
-/* How many of the pods without a place would find one, the given one among them; whether not all were
- * looked for. */
+/* How many of the pods without a place would find one, the given one among them; and why no more. */
 static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
-                              const struct request *request, const char *const *uids, bool *ret_cut)
+                              const struct request *request, const char *const *uids,
+                              int64_t timeout_ms, enum reason *ret_lack)
 {
     const guint n = g_strv_length((char **)uids);
     g_autofree bool *taken = g_new0(bool, n + 1);
@@ -30,8 +30,9 @@ static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
             g_ptr_array_add(names, (gpointer)node->name);
     }
     struct gang_places_query query = {
-        copy, &moment, pod, request, (const char *const *)names->pdata, names->len};
-    *ret_cut = gang_places_take(&query, uids, n, taken) > GANG_WORK_MAX;
+        copy, &moment, pod, request, (const char *const *)names->pdata, names->len, timeout_ms};
+    const bool cut = gang_places_take(&query, uids, n, taken) > GANG_WORK_MAX;
+    *ret_lack = cut ? REASON_GANG_WORK : query.late ? REASON_GANG_PLUGIN : REASON_GANG_NO_ROOM;
     for (guint i = 0; i < n; i++)
         fit += taken[i];
     store_unlock(copy);
@@ -72,6 +73,7 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         .held = row.held,
         .bound = row.bound,
         .half = row.half,
+        .behind = row.behind,
         .says_least = row.says_least,
         .room_nodes = row.room_nodes,
         .room_for_s =
@@ -79,13 +81,14 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         .fit = row.bound + row.held,
     };
     store_unlock(store);
-    bool cut = false;
+    enum reason lack = REASON_GANG_NO_ROOM;
     if (request && copy)
-        group->fit += count_fitting(copy, pod, request, (const char *const *)without, &cut);
+        group->fit +=
+            count_fitting(copy, pod, request, (const char *const *)without, row.timeout_ms, &lack);
     if (group->reason == REASON_NONE && group->fit < group->needs)
-        group->reason = cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
-    g_autofree char *lack = pod_group_claim_lack(pod);
-    group->text = group_place_tell(group->reason, lack);
+        group->reason = lack;
+    g_autofree char *claim_lack = pod_group_claim_lack(pod);
+    group->text = group_place_tell(group->reason, claim_lack);
     return group;
 }
 
@@ -117,6 +120,7 @@ void group_place_encode(struct json_writer *writer, const struct group_place *gr
     json_key_int(writer, "held", group->held);
     json_key_int(writer, "bound", group->bound);
     json_key_bool(writer, "half", group->half);
+    json_key_int(writer, "behind", group->behind);
     json_key_int(writer, "saysLeast", group->says_least);
     json_key_int(writer, "roomNodes", group->room_nodes);
     json_key_int(writer, "roomForSeconds", group->room_for_s);
@@ -134,6 +138,11 @@ void group_place_write(GString *text, const struct group_place *group)
                      group->fit, group->held, group->bound, group->half ? "; it is half" : "");
     if (group->text)
         printable_append(text, "            %s\n", group->text);
+    if (group->behind > 0)
+        printable_append(text,
+                         "            %u of its pods wait in bind: their nodes' GPU plugins serve "
+                         "other pods\n",
+                         group->behind);
     if (group->says_least > 0)
         printable_append(text,
                          "            Its pods say different numbers, from %u to %u: the largest "

@@ -16,6 +16,7 @@ struct group_place {
     uint32_t room_nodes; /* that are kept for it, for so many seconds at most */
     int64_t room_for_s;
     uint32_t says_least; /* what the pod says that says least, if they differ; else 0 */
+    uint32_t behind;     /* in bind, and their nodes' sides do not take them yet */
     bool half;           /* fewer are bound than it needs, and it has never been whole */
 };
 

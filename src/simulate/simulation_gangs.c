@@ -161,7 +161,7 @@ static void place_all(struct simulation *simulation, GArray *members)
     for (guint i = 0; i < members->len; i++) {
         const struct member *member = &g_array_index(members, struct member, i);
         if (member->bound && !member->held)
-            gangs_arrive(store_gangs(simulation->store), member->led->pod.uid, now.now_ms);
+            gangs_arrive(store_gangs(simulation->store), member->led->pod.uid, now.now_ms, NULL);
     }
     store_unlock(simulation->store);
     for (guint i = 0; i < members->len; i++) {

@@ -128,26 +128,39 @@ static bool is_offered(const struct filter_args *args, const char *node)
 
 /* Under the lock: asks for a place, among the nodes that kube-scheduler has left. */
 static enum gang_answer ask_gangs(const struct call *call, const struct ledger *ledger,
-                                  const struct request *request)
+                                  const struct request *request, bool *ret_late)
 {
     struct store *store = call->extender->store;
     const struct filter_args *args = &call->args;
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     struct gang_places_query query = {store,   &call->moment, &args->pod,
                                       request, args->names,   args->n_names};
+    struct gang_row row;
 
     if (!store_join_asking(store, &args->pod, call->moment.now_ms))
         return GANG_CAPPED;
+    if (gangs_tell(store_gangs(store), args->pod.uid, &row))
+        query.timeout_ms = row.timeout_ms;
     if (held && !is_offered(args, held->node->name))
         gangs_lose(store_gangs(store), args->pod.uid);
-    return gangs_ask(store_gangs(store), &(struct gang_ask){
-                                             .uid = args->pod.uid,
-                                             .pool = g_intern_string(request->dialect->name),
-                                             .now_ms = call->moment.now_ms,
-                                             .take = gang_places_take,
-                                             .choose = gang_room_choose,
-                                             .data = &query,
-                                         });
+    const enum gang_answer answer =
+        gangs_ask(store_gangs(store), &(struct gang_ask){
+                                          .uid = args->pod.uid,
+                                          .pool = g_intern_string(request->dialect->name),
+                                          .now_ms = call->moment.now_ms,
+                                          .take = gang_places_take,
+                                          .choose = gang_room_choose,
+                                          .data = &query,
+                                      });
+    *ret_late = query.late;
+    return answer;
+}
+
+/* Of a pod without a place. */
+static enum reason why_no_place(enum gang_answer answer, bool late)
+{
+    return answer == GANG_NO_ROOM && late ? REASON_GANG_PLUGIN
+                                          : gang_reasons[answer == GANG_YES ? GANG_LOST : answer];
 }
 
 /* Under the lock. False: the pod is in no group that holds it back. */
@@ -160,7 +173,8 @@ static bool ask_group(const struct call *call, const struct ledger *ledger,
 
     if (!store_options(store)->gangs)
         return false;
-    const enum gang_answer answer = ask_gangs(call, ledger, request);
+    bool late = false;
+    const enum gang_answer answer = ask_gangs(call, ledger, request, &late);
     if (answer == GANG_NONE)
         return false;
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
@@ -170,7 +184,7 @@ static bool ask_group(const struct call *call, const struct ledger *ledger,
         const bool here = place && g_str_equal(args->names[i], place);
         ret_reasons[i] = here    ? REASON_NONE
                          : place ? REASON_GANG_PLACE
-                                 : gang_reasons[answer == GANG_YES ? GANG_LOST : answer];
+                                 : why_no_place(answer, late);
         if (here && taking->marks)
             taking->marks[taking->n++] = passes_mark(held->node);
     }

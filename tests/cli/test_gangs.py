@@ -405,7 +405,7 @@ class Gangs(unittest.TestCase):
         told = json.loads(run("explain", "test/g-0", "--server", self.server.operations, "-ojson").stdout)
         self.assertEqual(told["group"], {
             "name": "g", "reason": "gang_no_room", "text": "There is no room for the pod's group as a whole",
-            "needs": 9, "known": 9, "fit": 8, "held": 0, "bound": 0, "half": False, "saysLeast": 0,
+            "needs": 9, "known": 9, "fit": 8, "held": 0, "bound": 0, "half": False, "behind": 0, "saysLeast": 0,
             "roomNodes": 0, "roomForSeconds": 0})
         self.assertIsNone(told["preemption"])
         self.assertEqual(sum(self.used().values()), 0)

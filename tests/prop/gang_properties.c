@@ -24,6 +24,7 @@ struct pod {
     bool there, bound, due;
     bool held;     /* it has a place, which is its booking's once that is due */
     bool waits;    /* in bind, and looks again when it wakes */
+    bool busy;     /* its node's side does not take it now */
     unsigned born; /* part of its UID: a replacement has another */
     uint32_t says; /* how many must come, where pods say it */
     uint32_t came; /* how many had to when it came, or when enough were bound last */
@@ -45,7 +46,7 @@ struct group {
 
 /* What the runs have come across. */
 static struct {
-    unsigned named, raised, above_all, lowered, whole, kept, again, came, recalled;
+    unsigned named, raised, above_all, lowered, whole, kept, again, came, recalled, behind;
 } seen;
 
 struct world {
@@ -299,6 +300,27 @@ static void ask(struct world *w, int g, int p)
         check_whole_or_none(w, g);
 }
 
+static bool takes(void *data, const char *id)
+{
+    return !find(data, id)->busy;
+}
+
+/* Before the first Binding of a group its nodes' sides take as many as it needs. */
+static void check_begin(struct world *w, int g, int p)
+{
+    const struct group *group = &w->groups[g];
+    uint32_t ready = 0;
+
+    for (int i = 0; i < PODS; i++) {
+        const struct pod *pod = &group->pods[i];
+        if (pod->bound || pod->due)
+            return;
+        ready += (i == p || pod->waits) && pod->held && !pod->busy;
+    }
+    HOLDS(group->whole || group->excused || ready >= group->min, "group %d begins with %u of %u", g,
+          ready, group->min);
+}
+
 static void arrive(struct world *w, int g, int p)
 {
     g_autofree char *id = uid(w, g, p);
@@ -306,11 +328,13 @@ static void arrive(struct world *w, int g, int p)
     enum gang_answer answer;
     if (!pod->there || pod->bound || pod->due)
         return;
-    answer = gangs_arrive(w->gangs, id, w->now_ms);
+    answer = gangs_arrive(w->gangs, id, w->now_ms, &(struct gang_gate){takes, w});
     HOLDS(answer != GANG_NONE || !pod->held, "%s has a place for nothing", id);
-    pod->waits = answer == GANG_WAIT;
+    pod->waits = answer == GANG_WAIT || answer == GANG_BEHIND;
+    seen.behind += answer == GANG_BEHIND;
     if (answer != GANG_YES)
         return;
+    check_begin(w, g, p);
     HOLDS(pod->held, "a Binding without a place: %s", id);
     pod->due = true;
     pod->came = pod->mark = w->groups[g].whole && came_of(&w->groups[g]) > 0
@@ -551,7 +575,9 @@ static void step(struct world *w)
         declare(w, g, chance_percent(50));
     } else if (what < 93) {
         change_min(w, g);
-    } else if (what < 94 && pod->waits) {
+    } else if (what < 94) {
+        pod->busy = !pod->busy;
+    } else if (what < 95 && pod->waits) {
         g_autofree char *id = uid(w, g, p);
         arrive(w, g, p); /* the last look, under the same lock */
         gangs_depart(w->gangs, id);
@@ -576,6 +602,8 @@ static void run(void)
         step(&w);
         check(&w);
     }
+    for (int i = 0; i < GANGS * PODS; i++)
+        w.groups[i / PODS].pods[i % PODS].busy = false;
     /* Twice: one that looks may make due who has looked before. */
     for (int i = 0; i < 2 * GANGS * PODS; i++)
         settle(&w, i / PODS % GANGS, i % PODS);
@@ -599,13 +627,14 @@ int main(void)
     printf("half groups named %u times; of these needed more than before %u, whole before %u; "
            "told to need more than can be %u times, and so few that they were whole %u times\n",
            seen.named, seen.raised, seen.whole, seen.above_all, seen.lowered);
+    printf("waited for their nodes' sides %u times\n", seen.behind);
     printf("known after a crash to have needed fewer: %u times\n", seen.recalled);
     printf("room was kept %u times, %u of them again, %u until places were taken\n", seen.kept,
            seen.again, seen.came);
     HOLDS(chance_events() < 10000 ||
               (seen.named > seen.raised && seen.raised > seen.whole && seen.whole > 0 &&
                seen.above_all > 0 && seen.lowered > 0 && seen.kept > seen.came && seen.came > 0 &&
-               seen.again > 0 && seen.recalled > 0),
+               seen.again > 0 && seen.recalled > 0 && seen.behind > 0),
           "some of it never happens");
     return EXIT_SUCCESS;
 }

@@ -120,8 +120,8 @@ static void bind(void *world)
         gangs_depart(gangs, uid);
     } else if (chance_percent(10)) {
         gangs_lose(gangs, uid);
-    } else if (gangs_arrive(gangs, uid, now.now_ms) == GANG_YES && chance_percent(60) && held &&
-               held->state == ALLOCATION_HELD) {
+    } else if (gangs_arrive(gangs, uid, now.now_ms, NULL) == GANG_YES && chance_percent(60) &&
+               held && held->state == ALLOCATION_HELD) {
         node = g_strdup(held->node->name);
         gangs_book(gangs, uid);
         gangs_settle(gangs, uid, true);

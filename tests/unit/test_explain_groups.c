@@ -192,7 +192,7 @@ START_TEST(programs_read_the_same)
     expect_text(text->str,
                 "{\"group\":{\"name\":\"g\",\"reason\":\"gang_no_room\",\"text\":\"" NO_ROOM "\","
                 "\"needs\":3,\"known\":3,\"fit\":1,\"held\":0,\"bound\":1,\"half\":true,"
-                "\"saysLeast\":0,\"roomNodes\":0,\"roomForSeconds\":0}}");
+                "\"behind\":0,\"saysLeast\":0,\"roomNodes\":0,\"roomForSeconds\":0}}");
 }
 END_TEST
 

@@ -132,8 +132,8 @@ START_TEST(whose_binding_is_due_keeps_its_place)
     put("a", PLACEABLE);
     put("b", PLACEABLE);
     expect_filter("a", NULL);
-    ck_assert_int_eq(gangs_arrive(gangs, "a", moment.now_ms), GANG_WAIT);
-    ck_assert_int_eq(gangs_arrive(gangs, "b", moment.now_ms), GANG_YES);
+    ck_assert_int_eq(gangs_arrive(gangs, "a", moment.now_ms, NULL), GANG_WAIT);
+    ck_assert_int_eq(gangs_arrive(gangs, "b", moment.now_ms, NULL), GANG_YES);
     put("b", DELETED);
     expect_held(2);
     gangs_depart(gangs, "b");

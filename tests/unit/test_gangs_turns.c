@@ -70,11 +70,11 @@ static void come(const char *name)
 {
     for (int i = 0; i < 2; i++) {
         g_autofree char *uid = uid_of(name, i);
-        gangs_arrive(gangs, uid, now_ms);
+        gangs_arrive(gangs, uid, now_ms, NULL);
     }
     for (int i = 0; i < 2; i++) {
         g_autofree char *uid = uid_of(name, i);
-        ck_assert_int_eq(gangs_arrive(gangs, uid, now_ms), GANG_YES);
+        ck_assert_int_eq(gangs_arrive(gangs, uid, now_ms, NULL), GANG_YES);
         gangs_book(gangs, uid);
         gangs_settle(gangs, uid, true);
     }

@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(a_bind_that_waits_no_longer)
 {
-    ck_assert_int_eq(gangs_arrive(gangs, "a", now_ms), GANG_WAIT);
+    ck_assert_int_eq(gangs_arrive(gangs, "a", now_ms, NULL), GANG_WAIT);
     expect_saved(account_gangs, depart);
 }
 END_TEST

@@ -83,12 +83,13 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
     member->stage = stage;
     gang->n[stage]++;
     gang->n_barred += member->barred && stage == KNOWN;
+    member->behind &= stage == ARRIVED;
     tenant->n_places += gang_has_place(stage);
     if (before == 0 && gang_places(gang) > 0)
         g_ptr_array_add(gangs->holding, gang);
     if (before > 0 && gang_places(gang) == 0) {
         g_ptr_array_remove_fast(gangs->holding, gang);
-        gang->deadline_ms = 0;
+        gang->deadline_ms = gang->came_ms = 0;
         gangs->news = true;
         gang_end_turn(gangs, gang);
     }
@@ -391,69 +392,6 @@ void gangs_sweep_pods(struct gangs *gangs, uint32_t generation)
     }
     for (guint i = 0; i < stale->len; i++)
         gangs_forget(gangs, stale->pdata[i]);
-}
-
-/* --- bind ------------------------------------------------------------------------------------- */
-
-static uint32_t count_arrived(const struct gang *gang)
-{
-    return gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED] + gang->n[BOUND] + gang->n[PLAIN];
-}
-
-enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    struct gang *gang = member ? member->gang : NULL;
-
-    if (!member || member->stage >= BOUND || (member->stage == KNOWN && gang_is_free(gang)))
-        return GANG_NONE;
-    if (member->stage == KNOWN)
-        return GANG_LOST;
-    gang_change(gangs, gang); /* also of one whose place becomes a booking next */
-    if (member->stage >= DUE)
-        return GANG_YES;
-    gang->asked_ms = now_ms;
-    gang_set_stage(gangs, member, ARRIVED);
-    if (!gang->whole && count_arrived(gang) < gang->min)
-        return GANG_WAIT;
-    for (guint i = 0; i < gang->members->len; i++) {
-        struct gang_member *other = g_ptr_array_index(gang->members, i);
-        if (other->stage == ARRIVED)
-            gang_set_stage(gangs, other, DUE);
-    }
-    gangs->news = true; /* their binds wait */
-    return GANG_YES;
-}
-
-void gangs_depart(struct gangs *gangs, const char *uid)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (!member || (member->stage != ARRIVED && member->stage != DUE))
-        return;
-    gang_change(gangs, member->gang);
-    if (member->barred)
-        gang_drop(gangs, member);
-    else
-        gang_set_stage(gangs, member, HELD);
-}
-
-void gangs_book(struct gangs *gangs, const char *uid)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (!member || member->stage != DUE)
-        return;
-    gang_change(gangs, member->gang);
-    member->came_with = gangs_came_with(gangs, uid);
-    gang_set_stage(gangs, member, BOOKED);
-}
-
-void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (!member || member->stage != BOOKED)
-        return;
-    gang_change(gangs, member->gang);
-    gang_set_stage(gangs, member, bound ? BOUND : KNOWN);
 }
 
 /* --- time ------------------------------------------------------------------------------------- */

@@ -10,6 +10,11 @@
  * group waits before it gets others, for longer each time. One group that is not whole has places in a
  * pool of cards; namespaces that keep others waiting for long take turns.
  *
+ * Before the first Binding, the node sides of as many members as the group needs must take them at once:
+ * behind a device plugin that serves one pod at a time and is slow, or silent, the group would stay half.
+ * Until then all of them wait, and for GANG_FIRST_MS other pods wait behind them on these nodes. Once some
+ * are bound, each of the others goes on as its own node's side takes it.
+ *
  * A pod that nobody places gets no place, and is none of those that a group needs.
  *
  * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
@@ -40,6 +45,8 @@
 #define GANG_ASKED_MS 15000
 #define GANG_UNSEEN_MS 60000 /* who is known by filter's word alone */
 #define GANG_LOOK_MS 500     /* how often it is looked for places that were not there */
+#define GANG_FIRST_MS 5000 /* for which a group that has come goes before other pods on its nodes */
+#define GANG_TAKE_MS 1000  /* in which a device plugin that serves one pod at a time serves one */
 #define GANG_BACKOFF_MIN_MS 1000
 #define GANG_BACKOFF_MAX_MS 60000
 /* Room: how long a group finds none before, and for how long it is kept after a member was asked about
@@ -100,6 +107,7 @@ enum gang_answer {
     GANG_CAPPED,  /* its namespace has too many places */
     GANG_SPENT,   /* it takes too long to look for places, or has lately for its namespace */
     GANG_LOST,    /* bind only: its place is gone */
+    GANG_BEHIND,  /* bind only: until its node's side, or those of the other members, take them */
 };
 
 /* For what room is looked for: so many of these pods, who have no place. */
@@ -133,8 +141,19 @@ enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t
 /* Its place is of no use. */
 void gangs_lose(struct gangs *gangs, const char *uid);
 
+/* Whether the node's side would take the pod, which has a place there, at once. Changes nothing. NULL: each
+ * does. */
+struct gang_gate {
+    bool (*takes)(void *data, const char *uid);
+    void *data;
+};
 /* bind was asked about it, first or again after a wait. */
-enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms);
+enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms,
+                              const struct gang_gate *gate);
+/* Its Binding was due, and its node's side does not take it yet: it arrives again. */
+void gangs_stay(struct gangs *gangs, const char *uid);
+/* Whether other pods wait on the node where the pod has its place. */
+bool gangs_go_first(const struct gangs *gangs, const char *uid, int64_t now_ms);
 /* bind waits no longer: the place stays, for a while. */
 void gangs_depart(struct gangs *gangs, const char *uid);
 /* The place of a Binding that was due is its booking's now; and what became of that. */
@@ -190,6 +209,8 @@ struct gang_row {
     uint32_t held;       /* with a place, in bookings, too */
     uint32_t there;      /* bound, with a place, or in need of none */
     uint32_t fit;        /* there, and found room when it was last looked for */
+    uint32_t behind;     /* in bind, and their nodes' sides do not take them yet */
+    int64_t timeout_ms;
     int64_t deadline_ms; /* 0: holds nothing */
     int64_t again_ms;    /* gets no places before; 0: any time */
     bool whole, half;

@@ -206,6 +206,7 @@ static void write_group(struct json_writer *writer, const struct gangs_image *im
     json_key_bool(writer, "whole", gang->whole);
     json_key_bool(writer, "recalled", gang->recalled);
     json_key_int(writer, "heldSince", gang->held_ms);
+    json_key_int(writer, "cameAt", gang->came_ms);
     json_key_bool(writer, "waiting", gang->waiting);
     json_key_int(writer, "turn", gang->turn_ms);
     gang_encode_room(writer, gang);

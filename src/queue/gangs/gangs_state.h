@@ -41,6 +41,7 @@ struct gang {
     int64_t room_again_ms;  /* it gets none before */
     uint32_t vain;          /* how often it had some, or there was none, in vain */
     int64_t held_ms;        /* when it got places for as many as it needs; 0: it has none */
+    int64_t came_ms;        /* when as many as it needs had arrived first; 0: they have not */
     bool touched;           /* it is in gangs.touched */
     bool short_told;        /* what gangs_take_shifted has told last */
     bool waiting;           /* it was told last that another group has places */
@@ -56,6 +57,7 @@ struct gang_member {
     int64_t unseen_ms;   /* when filter told of it, which nothing else has done; 0: the watch has */
     bool barred;         /* see GANG_BARRED */
     bool ours;           /* bound with its group, by its Binding */
+    bool behind;         /* ARRIVED, and its node's side did not take it at the last look */
     uint32_t says;       /* how many the group needs; 0: nothing */
     int64_t says_timeout_ms;
     uint32_t came_with; /* how many it needed when this one came, if it is bound; 0: not known */
@@ -127,6 +129,15 @@ static inline uint32_t gang_there(const struct gang *gang)
 static inline bool gang_wants_place(const struct gang_member *member)
 {
     return member->stage == KNOWN && !member->barred;
+}
+static inline uint32_t gang_arrived(const struct gang *gang)
+{
+    return gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED] + gang->n[BOUND] + gang->n[PLAIN];
+}
+/* Some of it are bound, or on their way. */
+static inline bool gang_has_begun(const struct gang *gang)
+{
+    return gang->n[DUE] + gang->n[BOOKED] + gang->n[BOUND] > 0;
 }
 static inline bool gang_has_place(enum gang_stage stage)
 {

@@ -10,6 +10,15 @@
 
 /* --- for people ------------------------------------------------------------------------------- */
 
+static uint32_t count_behind(const struct gang *gang)
+{
+    uint32_t n = 0;
+
+    for (guint i = 0; i < gang->members->len && gang->n[ARRIVED] > 0; i++)
+        n += ((const struct gang_member *)gang->members->pdata[i])->behind;
+    return n;
+}
+
 struct gang_row gang_row(const struct gang *gang)
 {
     return (struct gang_row){
@@ -22,6 +31,8 @@ struct gang_row gang_row(const struct gang *gang)
         .bound = gang->n[BOUND],
         .there = gang_there(gang),
         .fit = gang->fit,
+        .behind = count_behind(gang),
+        .timeout_ms = gang->timeout_ms,
         .deadline_ms = gang->deadline_ms,
         .again_ms = gang->again_ms,
         .whole = gang->whole,
@@ -179,7 +190,7 @@ void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
 struct group_object {
     const char *ns, *name, *pool;
     int64_t min, last_min, says_least, timeout, asked, tried_at, deadline, backoff, again, fit;
-    int64_t held_since, turn;
+    int64_t held_since, came_at, turn;
     bool native, tried, whole, recalled, waiting;
     const cJSON *members;
 };
@@ -203,6 +214,7 @@ static const struct json_field group_fields[] = {
     GROUP(BOOL, whole, "whole"),
     GROUP(BOOL, recalled, "recalled"),
     GROUP(INT64, held_since, "heldSince"),
+    GROUP(INT64, came_at, "cameAt"),
     GROUP(BOOL, waiting, "waiting"),
     GROUP(INT64, turn, "turn"),
     GROUP(ARRAY, members, "members"),
@@ -331,6 +343,7 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang->whole = said.whole;
         gang->recalled = said.recalled;
         gang->held_ms = said.held_since;
+        gang->came_ms = said.came_at;
         gang_set_waiting(gangs, gang, said.waiting);
         gang->turn_ms = said.turn;
         if (!gang_decode_room(gangs, gang, arena, item, error))

@@ -3,6 +3,7 @@
 
 #include "store/booking.h"
 #include "store/steering.h"
+#include "verbs/gang/gang_gate.h"
 #include "wire/kubernetes.h"
 
 #include <gpuledger/error.h>
@@ -166,6 +167,14 @@ static enum reason ask(struct attempt *attempt, struct store *store, const struc
     return reason;
 }
 
+/* A group that has come goes before a pod that is in none: the node's side would take only one of both. */
+static bool is_behind_group(const struct attempt *attempt, struct store *store,
+                            const struct node *node, const struct moment *moment)
+{
+    return !attempt->grouped && attempt->request->dialect->in_flight &&
+           store_options(store)->gangs && gang_gate_is_taken(store, moment, node);
+}
+
 /* The node side would let the pod wait. */
 static enum attempt_step wait_or_turn(struct attempt *attempt, struct store *store,
                                       const struct moment *moment, GError **error)
@@ -188,7 +197,7 @@ static bool is_late(enum reason reason)
 
 /* The plugin may take the first pod of the cluster for it, or it for a pod of another node, unless their times
  * are in order. */
-static void take_turn(struct attempt *attempt, const struct store *store, const struct node *node,
+static void take_turn(struct attempt *attempt, struct store *store, const struct node *node,
                       const struct placement *placement, struct booking_entry *entry)
 {
     const struct turn pod = {entry->uid, entry->ns, entry->name, 0};
@@ -198,6 +207,8 @@ static void take_turn(struct attempt *attempt, const struct store *store, const 
     entry->turn = MAX(turn, 0);
     if (turn == 0)
         attempt->waits = REASON_PROMISE_STANDS;
+    else if (is_behind_group(attempt, store, node, entry->moment))
+        attempt->waits = REASON_AWAITING_TURN;
 }
 
 static enum attempt_step place(struct attempt *attempt, struct store *store, struct ledger *ledger,
@@ -258,6 +269,7 @@ static enum attempt_step take_place(struct attempt *attempt, struct store *store
     const enum attempt_step step = place(attempt, store, ledger, moment, error);
     if (step == ATTEMPT_WAIT_NODE) {
         ledger_put(ledger, attempt->args->node, place_kept);
+        gangs_stay(store_gangs(store), uid);
         if (moment->now_ms < attempt_group_ends(attempt))
             return step;
         gangs_depart(store_gangs(store), uid);
@@ -271,16 +283,62 @@ static enum attempt_step take_place(struct attempt *attempt, struct store *store
     return step;
 }
 
+/* One look, as struct gang_gate wants it. */
+struct gate {
+    struct attempt *attempt;
+    struct store *store;
+    const struct moment *moment;
+    enum reason refused; /* the pod itself, where it has its place */
+};
+
+static bool takes(void *data, const char *uid)
+{
+    struct gate *gate = data;
+    const bool own = g_str_equal(uid, gate->attempt->args->pod_uid);
+    const struct allocation *held = ledger_get(store_ledger(gate->store), uid);
+    const struct request *request = own ? gate->attempt->request : store_pending(gate->store, uid);
+    enum reason reason = REASON_NONE;
+
+    if (!held || !request)
+        return false;
+    const enum admission answer = gang_gate_ask(gate->store, gate->moment, held, request, &reason);
+    if (own && answer == ADMISSION_NO && reason != REASON_PROMISE_STANDS)
+        gate->refused = reason;
+    return answer == ADMISSION_YES;
+}
+
+/* The place is of no use: filter will look for another one. */
+static enum attempt_step give_back(struct attempt *attempt, struct store *store, enum reason reason,
+                                   GError **error)
+{
+    gangs_lose(store_gangs(store), attempt->args->pod_uid);
+    metrics_count(COUNTER_REFUSALS, reason);
+    return refuse(attempt, is_late(reason) ? BIND_RESULT_TIMED_OUT : BIND_RESULT_NO_ROOM, error,
+                  reason_info(reason)->text);
+}
+
+static enum attempt_step wait_for_group(struct attempt *attempt, struct store *store,
+                                        enum reason reason, const struct moment *moment,
+                                        GError **error)
+{
+    attempt->waits = reason;
+    if (moment->now_ms < attempt_group_ends(attempt))
+        return ATTEMPT_WAIT_GROUP;
+    gangs_depart(store_gangs(store), attempt->args->pod_uid);
+    return refuse(attempt, BIND_RESULT_TIMED_OUT, error, reason_info(reason)->text);
+}
+
 static enum attempt_step come(struct attempt *attempt, struct store *store, struct ledger *ledger,
                               const struct allocation *held, const struct moment *moment,
                               GError **error)
 {
     struct gangs *gangs = store_gangs(store);
     const char *uid = attempt->args->pod_uid;
+    struct gate gate = {attempt, store, moment, REASON_NONE};
 
     if (held && !g_str_equal(held->node->name, attempt->args->node))
         return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);
-    switch (gangs_arrive(gangs, uid, moment->now_ms)) {
+    switch (gangs_arrive(gangs, uid, moment->now_ms, &(struct gang_gate){takes, &gate})) {
     case GANG_NONE:
         return place(attempt, store, ledger, moment, error);
     case GANG_YES:
@@ -288,12 +346,11 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
         return held ? take_place(attempt, store, ledger, held, moment, error)
                     : place(attempt, store, ledger, moment, error);
     case GANG_WAIT:
-        attempt->waits = REASON_GANG_WAITING;
-        if (moment->now_ms < attempt_group_ends(attempt))
-            return ATTEMPT_WAIT_GROUP;
-        gangs_depart(gangs, uid);
-        return refuse(attempt, BIND_RESULT_TIMED_OUT, error,
-                      reason_info(REASON_GANG_WAITING)->text);
+        return wait_for_group(attempt, store, REASON_GANG_WAITING, moment, error);
+    case GANG_BEHIND:
+        return gate.refused != REASON_NONE
+                   ? give_back(attempt, store, gate.refused, error)
+                   : wait_for_group(attempt, store, REASON_GANG_PLUGIN, moment, error);
     default:
         metrics_count(COUNTER_REFUSALS, REASON_GANG_LOST);
         return refuse(attempt, BIND_RESULT_NO_ROOM, error, reason_info(REASON_GANG_LOST)->text);

@@ -25,7 +25,8 @@ struct choice {
 };
 
 struct taking {
-    const struct gang_places_query *query;
+    struct gang_places_query *query;
+    GHashTable *served; /* node -> pods of the group that it got, one after the other */
     struct gang_kinds kinds;
     struct choice choices[GANG_KINDS_MAX + 1];
     guint enough;               /* nodes for a kind, of which more are not looked for; 0: all are */
@@ -132,6 +133,16 @@ static void rank_nodes(struct taking *taking, const struct gang_member_view *mem
         sort_nodes(taking, choice);
 }
 
+/* Its device plugin would serve the last of them after the deadline. */
+static bool is_late(const struct taking *taking, const struct gang_member_view *member,
+                    const struct node *node)
+{
+    const guint before = GPOINTER_TO_UINT(g_hash_table_lookup(taking->served, node));
+
+    return taking->query->timeout_ms > 0 && member->request->dialect->in_flight &&
+           (before + 1) * (int64_t)GANG_TAKE_MS > taking->query->timeout_ms;
+}
+
 /* The node that was found full for such pods is not asked about again. */
 static void leave_out(struct choice *choice, size_t at)
 {
@@ -163,8 +174,10 @@ static const struct node *choose(struct taking *taking, const struct gang_member
     while (choice->nodes->len > 0 && !is_spent(taking)) {
         find_best(taking, member);
         const struct node *node = choice->nodes->pdata[choice->best];
-        if (takes(taking, member, node))
+        const bool taken = takes(taking, member, node), late = is_late(taking, member, node);
+        if (taken && !late)
             return node;
+        taking->query->late |= taken;
         leave_out(choice, choice->best);
     }
     return NULL;
@@ -238,6 +251,10 @@ static bool take_one(struct taking *taking, const struct gang_member_view *membe
         store_ledger(query->store), node,
         &(struct booking_entry){member->uid, member->pod.ns, member->pod.name, query->moment},
         &taking->placement);
+    if (held)
+        g_hash_table_insert(
+            taking->served, (gpointer)node,
+            GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(taking->served, node)) + 1));
     for (size_t i = 0; held && i < taking->kinds.n; i++)
         feasibility_note_taken(&taking->kinds.all[i].question, held);
     return held != NULL;
@@ -253,13 +270,16 @@ static void clear(struct taking *taking)
         g_free(choice->ranks);
     }
     gang_kinds_clear(&taking->kinds);
+    g_hash_table_unref(taking->served);
 }
 
 uint64_t gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken)
 {
     struct taking *taking = g_new0(struct taking, 1);
 
-    taking->query = taking->kinds.query = data;
+    taking->query = data;
+    taking->kinds.query = data;
+    taking->served = g_hash_table_new(NULL, NULL);
     g_autoptr(GArray) members = list_members(taking, uids, n);
     for (guint i = 0; i < members->len && !is_spent(taking); i++) {
         const struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);

@@ -4,7 +4,8 @@
  * Places for the pods of a group (queue/gangs/gangs.h): allocations that no Binding follows yet, so that everybody
  * else finds the cards taken and the quotas used. Each pod is placed beside those before it, equal ones
  * where the policy puts the first, as long as the node takes them. All take their turn with the first of
- * their kind. It goes on for GANG_WORK_MAX at most (queue/gangs/gangs.h). Under the store's lock.
+ * their kind. A node whose device plugin serves one pod at a time gets no more of them than it serves within
+ * the group's deadline, at GANG_TAKE_MS each. It goes on for GANG_WORK_MAX at most (queue/gangs/gangs.h). Under the store's lock.
  */
 #include "store/store.h"
 
@@ -20,6 +21,9 @@ struct gang_places_query {
     const struct request *request;
     const char *const *names;
     size_t n_names;
+    /* The group's, in which a node's device plugin has to serve all of its pods there; 0: any. */
+    int64_t timeout_ms;
+    bool late; /* set: a node would have taken more if its plugin were quicker */
 };
 
 /* As struct gang_ask wants it; `data` is a query. */

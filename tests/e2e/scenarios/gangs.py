@@ -2,10 +2,13 @@
 """Groups of pods that come whole or not at all: as scheduler-plugins declares them, one pod of a cycle at a
 time, and as Kubernetes does, in kube-scheduler's own cycle for groups."""
 
+import pathlib
 import re
+import tempfile
 import time
 
 from kubeapi import ApiError, wait_for
+from scenarios.record import replay
 from world import World
 
 PLUGINS = "/apis/scheduling.x-k8s.io/v1alpha1"
@@ -184,3 +187,31 @@ def scenario_gangs_strict(tap):
         wait_for(lambda: any("of the group default/g" in text for text in world.events_of("g-0", "GPUPodMoved")),
                  30, 0.2, "an Event")
         tap.equal(bound(world, ["other-0"]), ["other-0"], "whom gpuledger did not bind stays")
+
+
+def scenario_gangs_slow(tap):
+    """Beside a node whose plugin does not serve an earlier pod none of a group is bound, and explain says why; once it
+    serves again, all run. A replay decides the same."""
+    with tempfile.TemporaryDirectory() as directory, World(tap) as world:
+        record = pathlib.Path(directory) / "record"
+        world.kustomize("overlays/gangs")
+        for node in ("n1", "n2", "n3"):
+            world.node(node, [40])
+            world.client.patch("Node", node, {"metadata": {"labels": {"only": node}}})
+        world.start("--gangs", "--assign-patience=10m", f"--record={record}")
+        world.fleet.pause()
+        world.pod("busy", 10, spec={"nodeSelector": {"only": "n2"}})
+        wait_for(lambda: bound(world, ["busy"]), what="a pod that its plugin does not serve")
+        said = {f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "3"}
+        names = [f"g-{number}" for number in range(3)]
+        for number, name in enumerate(names):
+            world.pod(name, 10, annotations=said, spec={"nodeSelector": {"only": f"n{number + 1}"}})
+        wait_for(lambda: world.ops("/api/v1/explain?pod=default/g-0")["group"]["behind"] == 1,
+                 what="explain says that a plugin keeps the group")
+        tap.equal(bound(world, names), [], "of three none is bound")
+        world.fleet.resume()
+        world.await_running(["busy", *names])
+        tap.ok(True, "when the plugin has served the other pod, all run")
+        world.verify("a group behind a slow plugin")
+        world.extender_stop()
+        replay(tap, record, "the group")
