@@ -181,6 +181,11 @@ static int before_request(void *data, char *remote_ip, char *local_ip, int remot
 static void attempt_run(struct api_client *client, const struct transport_request *untimed,
                         const struct credential *credential, struct attempt *attempt)
 {
+    if (atomic_load(&client->aborted)) {
+        attempt->code = CURLE_ABORTED_BY_CALLBACK;
+        g_strlcpy(attempt->message, "this process ends", sizeof attempt->message);
+        return;
+    }
     CURL *handle = take_handle(client, attempt->deadline_ms);
     if (!handle) {
         attempt->code = CURLE_OPERATION_TIMEDOUT;

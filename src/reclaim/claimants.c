@@ -326,7 +326,7 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
         if (!reclaim_ground_pod(ground, party->uids[i], &views[i], &pods[i]))
             return 0;
     }
-    for (int round = 0; round < ROUNDS_MAX; round++) {
+    for (int round = 0; round < ROUNDS_MAX && worker_goes_on(&reclaimer->worker); round++) {
         g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, pods, n);
         if (plan->answer != RECLAIM_FOUND) {
             tell_refused(reclaimer, &views[0], (int)plan->answer, reclaim_text(plan->answer));
@@ -384,7 +384,9 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
     if (outstanding >= most || g_hash_table_size(reclaimer->written) > 0)
         return;
     g_autoptr(GArray) list = list_claimants(reclaimer);
-    for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most; i++) {
+    for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most &&
+                      worker_goes_on(&reclaimer->worker);
+         i++) {
         const char *uid = g_array_index(list, struct claimant, i).uid;
         if (g_hash_table_contains(handled, uid))
             continue;

@@ -307,6 +307,8 @@ void evictions_send(struct reclaimer *reclaimer, GArray *rows)
     for (guint i = 0; i < rows->len; i++) {
         struct claim_row *row = &g_array_index(rows, struct claim_row, i);
         for (char **uid = row->claim->ends; row->state == CLAIM_WAITS && *uid; uid++) {
+            if (!worker_goes_on(&reclaimer->worker))
+                return;
             if (evict(reclaimer, row, *uid) != FATE_KEPT)
                 continue;
             end_claims(reclaimer, rows, row, CLAIM_WAITS);

@@ -25,7 +25,7 @@ import urllib.parse
 
 KINDS = {"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap", "leases": "Lease",
          "events": "Event", "secrets": "Secret", "poddisruptionbudgets": "PodDisruptionBudget",
-         "admissionchecks": "AdmissionCheck", "workloads": "Workload"}
+         "admissionchecks": "AdmissionCheck", "workloads": "Workload", "resourcequotas": "ResourceQuota"}
 LOG_MAX = 4000
 
 

@@ -567,6 +567,41 @@ START_TEST(a_call_that_gets_no_connection_is_refused)
 }
 END_TEST
 
+/* --- calls that are cut --------------------------------------------------------------------- */
+
+#define HOUR_MS 3600000
+
+static void *call_for_long(void *data)
+{
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "GET", .path = "/version", .deadline_ms = clock_ms() + HOUR_MS};
+
+    *(enum outcome *)data = api_client_call(client, &call, reply, NULL);
+    return NULL;
+}
+
+/* Whether the server is silent, or has asked for an hour's patience: the thread ends. */
+START_TEST(calls_under_way_end_when_they_are_cut)
+{
+    enum outcome outcome = OUTCOME_OK;
+    pthread_t thread;
+
+    if (_i == 0)
+        script(&(struct fake_reply){.status = 200, .chunks = {"{"}, .end = FAKE_HANG});
+    else
+        script(&(struct fake_reply){
+            .status = 503, .headers = "Retry-After: 3000\r\n", .chunks = {"{}"}});
+    ck_assert_int_eq(pthread_create(&thread, NULL, call_for_long, &outcome), 0);
+    ck_assert(fake_server_wait(server, 1, PATIENT_MS));
+    api_client_abort(client);
+    pthread_join(thread, NULL);
+    ck_assert_int_ne(outcome, OUTCOME_OK);
+    call_for_long(&outcome);
+    ck_assert_int_ne(outcome, OUTCOME_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api_client");
@@ -591,6 +626,7 @@ int main(void)
     tcase_add_test(calls, a_peer_that_is_gone_is_noticed_after_45_s);
     tcase_add_test(calls, serves_many_threads_at_once);
     tcase_add_test(calls, a_call_that_gets_no_connection_is_refused);
+    tcase_add_loop_test(calls, calls_under_way_end_when_they_are_cut, 0, 2);
     suite_add_tcase(suite, calls);
 
     tcase_add_checked_fixture(repeats, setup, teardown);
