@@ -240,6 +240,22 @@ START_TEST(a_place_is_kept_for_who_does_not_fit)
 }
 END_TEST
 
+/* A pod without a node may be changed, as when it is resized. */
+START_TEST(who_asks_for_something_else_has_no_place_for_it)
+{
+    begin_with_places(HOUR_MS, 8);
+    apply("a", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    apply("b", "2026-01-01T00:00:00Z", 0, "2", "n1");
+    apply("large", "2026-01-01T00:00:01Z", 0, "7", NULL);
+    apply("small", "2026-01-01T00:00:02Z", 0, "2", NULL);
+    expect("small", 0, "2", EARLIER);
+    ck_assert_str_eq(place_of("large"), "n1");
+    tell(&(struct told){.uid = "large", .created = "2026-01-01T00:00:01Z", .mem = "20"});
+    ck_assert_str_eq(place_of("large"), "");
+    expect("small", 0, "2", NULL);
+}
+END_TEST
+
 /* Its own place becomes free with that of the older one. */
 START_TEST(who_comes_after_the_end_that_an_older_one_waits_for_has_a_place)
 {
@@ -532,6 +548,7 @@ int main(void)
     tcase_add_test(tcase, in_no_order_unless_asked_for);
     tcase_add_test(tcase, a_pod_that_is_gone_leaves_the_queue);
     tcase_add_test(tcase, a_place_is_kept_for_who_does_not_fit);
+    tcase_add_test(tcase, who_asks_for_something_else_has_no_place_for_it);
     tcase_add_test(tcase, who_comes_after_the_end_that_an_older_one_waits_for_has_a_place);
     tcase_add_test(tcase, the_place_that_needs_least_is_kept);
     tcase_add_test(tcase, a_place_is_kept_for_a_while_only_once_it_is_free);

@@ -287,6 +287,7 @@ static const struct {
     {"bind-timeout", "5s5s", NULL},
     {"bind-timeout", "9223372036854775807h", NULL},
     {"bind-timeout", "99999999999999999999s", NULL},
+    {"bind-timeout", "18446744073709551641s", NULL}, /* 25 and 2^64 */
     {"max-body", "64MiB", "64MiB"},
     {"max-body", "65536", "64KiB"},
     {"max-body", "1Gi", "1GiB"},
@@ -299,6 +300,7 @@ static const struct {
     {"max-body", "MiB", NULL},
     {"max-body", "9223372036854775807TiB", NULL},
     {"max-connections", "0256", "256"},
+    {"max-connections", "18446744073709551872", NULL}, /* 256 and 2^64 */
     {"max-connections", "0x10", NULL},
     {"max-connections", " 5", NULL},
     {"max-connections", "5.0", NULL},
@@ -315,6 +317,12 @@ static const struct {
     {"listen", "off", NULL},
     {"ops-listen", "off", "off"},
     {"gpushare-any-on-single-card", "yes", NULL},
+    {"lease-namespace", "a-b-2", "a-b-2"},
+    {"lease-namespace", "-a", NULL},
+    {"lease-namespace", "a-", NULL},
+    {"lease-namespace", "-", NULL},
+    {"lease-namespace", "A", NULL},
+    {"lease-namespace", "", NULL},
     {"policy", "Binpack", NULL},
     {"policy", "", NULL},
 };

@@ -126,6 +126,10 @@ START_TEST(prefers_not_to_wait)
 
     ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 4), 1);
     ck_assert_uint_eq(ranking_winner(&policies[0], all_wait, 2), 1);
+    ck_assert_int_lt(ranking_compare(&ranks[2], &ranks[0]), 0);
+    ck_assert_int_gt(ranking_compare(&ranks[0], &ranks[2]), 0);
+    ck_assert_int_lt(ranking_compare(&ranks[1], &ranks[2]), 0);
+    ck_assert_int_gt(ranking_compare(&ranks[0], &ranks[3]), 0);
     ranking_scale(ranks, 4, scores);
     ck_assert_int_eq(scores[0], 0);
     ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);

@@ -103,6 +103,19 @@ START_TEST(an_image_is_of_the_moment_in_which_it_began)
 }
 END_TEST
 
+/* The watch shows it again, as it does whenever anything of the pod changes. */
+START_TEST(who_is_shown_again_waits_no_longer)
+{
+    come(0, 1);
+    ck_assert(waits_begin(waits, known, 1));
+    waits_note(waits, ledger_get(known, "u000"), true);
+    waits_begin(waits, known, WAIT_MAX_MS / 2);
+    ck_assert(!waits_end(waits, known, WAIT_MAX_MS));
+    ck_assert(waits_end(waits, known, 1 + WAIT_MAX_MS));
+    ck_assert(ledger_get(known, "u000")->waited_out);
+}
+END_TEST
+
 /* As a record's next file begins: whom nobody waits for is not waited for again. */
 START_TEST(who_has_waited_out_is_told)
 {
@@ -153,6 +166,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, an_image_is_of_the_moment_in_which_it_began);
+    tcase_add_test(tc, who_is_shown_again_waits_no_longer);
     tcase_add_test(tc, who_has_waited_out_is_told);
     tcase_add_test(tc, a_copy_is_made_a_few_at_a_time);
     suite_add_tcase(suite, tc);
