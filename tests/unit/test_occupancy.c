@@ -42,6 +42,21 @@ START_TEST(what_pods_hold_is_counted)
 }
 END_TEST
 
+START_TEST(a_card_that_nobody_shares_is_used)
+{
+    struct ledger *ledger = store_lock(world.store);
+    struct allocation *held = allocation_new("p", "ml", "p", 1);
+
+    held->dialect = ledger_node(ledger, "mono")->dialect;
+    held->shares[0] =
+        (struct share){.card = 0, .memory = {2, AMOUNT_NODE_UNITS}, .exclusive = true};
+    ledger_put(ledger, "mono", held);
+    store_unlock(world.store);
+    simulation_recount(&simulation, 0);
+    ck_assert_double_eq_tol(simulation.used, 1, 1e-9);
+}
+END_TEST
+
 START_TEST(a_card_that_holds_more_than_it_has_ends_the_run)
 {
     world_add_bound(&world, "a", "mono", 6, "0");
@@ -75,6 +90,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, what_pods_hold_is_counted);
+    tcase_add_test(tcase, a_card_that_nobody_shares_is_used);
     tcase_add_test(tcase, others_may_have_overbooked_it_before);
     if (g_strcmp0(g_getenv("CK_FORK"), "no") == 0) { /* a signal would end the whole program */
         suite_add_tcase(suite, tcase);
