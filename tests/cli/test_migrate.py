@@ -25,8 +25,8 @@ class Migrate(unittest.TestCase):
         self.file.write_text(listing(*objects), encoding="utf-8")
         return run("migrate", "--from", name, "--snapshot", self.file, *more)
 
-    def document(self, name, objects, code=0):
-        answer = self.ask(name, objects, "-o", "json")
+    def document(self, name, objects, code=0, *more):
+        answer = self.ask(name, objects, "-o", "json", *more)
         self.assertEqual((answer.returncode, answer.stderr), (code, ""))
         return json.loads(answer.stdout)
 
@@ -96,6 +96,24 @@ class Migrate(unittest.TestCase):
         self.assertIn("keeps what it has", rows["two"]["advice"])
         self.assertIn("IN THE WAY", self.ask("gpushare", objects).stdout)
 
+    def test_a_pod_that_some_node_serves_is_not_refused(self):
+        left = ALL["gpushare"]
+        small = left.node("n9")
+        for key in ("capacity", "allocatable"):
+            small["status"][key].update({"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"})
+        for nodes in ([small], []):
+            found = self.document("gpushare", [*left.objects(), *nodes, left.pod("twice", 1, containers=2)],
+                                  0 if nodes else 3, "--gpushare-any-on-single-card=true")
+            self.assertEqual([row["name"] for row in found["obstacles"]], [] if nodes else ["twice"])
+
+    def test_a_node_that_cannot_be_read(self):
+        left = ALL["hami"]
+        objects = left.objects()
+        [node] = [each for each in objects if each["kind"] == "Node" and each["metadata"]["name"] == "n1"]
+        node["metadata"]["annotations"]["hami.io/node-nvidia-register"] = "GPU-n1-0,nonsense:"
+        found = self.document("hami", objects, code=3)
+        self.assertIn(("node_unread", "n1"), [(row["cause"], row["node"]) for row in found["obstacles"]])
+
     def test_pods_without_a_card_and_cards_beyond_their_size(self):
         left = ALL["gpushare"]
         lost = left.pod("lost", 2, ("n1", 0), 8)
@@ -121,6 +139,7 @@ class Migrate(unittest.TestCase):
                                                  "hami.io/vgpu-devices-to-allocate": "GPU-n1-1,NVIDIA,1024,0:;"})
         fresh["status"] = {"phase": "Pending"}
         self.assertEqual(self.document("hami", [*left.objects(), fresh], code=3)["underWay"], 1)
+        self.assertEqual(self.document("gpushare", [*left.objects(), fresh], code=3)["underWay"], 0)
 
     def test_names_cannot_become_commands(self):
         """An owner may be called anything, and a pod's author says which it is."""
