@@ -95,6 +95,24 @@ START_TEST(who_waits_longest_goes_first)
 }
 END_TEST
 
+/* Byte by byte a head arrives; that it arrives is said again and again. */
+START_TEST(who_goes_on_sending_gains_no_time)
+{
+    static const unsigned order[] = {0, 1};
+
+    begin(2, 0);
+    for (unsigned i = 0; i < 2; i++)
+        add(i, "10.0.0.1");
+    for (unsigned i = 0; i < 2; i++) {
+        connection_enter(added[i], CONNECTION_RECEIVING);
+        g_usleep(1000);
+    }
+    connection_enter(added[0], CONNECTION_RECEIVING);
+    assert_order(2, order);
+    end();
+}
+END_TEST
+
 START_TEST(who_never_made_a_call_goes_before_who_did)
 {
     static const unsigned order[] = {1, 3, 0, 2};
@@ -261,6 +279,7 @@ int main(void)
     TCase *cases = tcase_create("connections");
 
     tcase_add_test(cases, who_waits_longest_goes_first);
+    tcase_add_test(cases, who_goes_on_sending_gains_no_time);
     tcase_add_test(cases, who_never_made_a_call_goes_before_who_did);
     tcase_add_test(cases, who_is_new_may_still_make_a_call);
     tcase_add_loop_test(cases, who_holds_much_goes_before_who_does_not, 0, G_N_ELEMENTS(crowds));

@@ -452,6 +452,9 @@ START_TEST(what_cannot_be_read_is_left_to_people)
         ck_assert(!step.writes && !step.drains && step.stuck);
         ck_assert_ptr_nonnull(step.waits);
     }
+    look((struct node_view){NODE_DAY, .annotations = PAIRS({SWITCH_KEY, "nonsense"})}, 0, NOON);
+    ck_assert(!step.writes && step.stuck);
+    ck_assert_str_eq(step.waits, "its annotation cannot be read");
     look((struct node_view){NODE_DAY, .annotations = PAIRS({SWITCH_KEY, "a/b=c@" AT})}, 0, NOON);
     ck_assert(!step.writes && step.stuck);
 }

@@ -84,6 +84,28 @@ START_TEST(nobody_is_cut_twice)
 }
 END_TEST
 
+/* One has been told to leave, and another has left: there is room. */
+START_TEST(who_is_cut_takes_no_place)
+{
+    for (int i = 0; i < 8; i++)
+        enter(i, "a", node_of(i), true, false);
+    enter(8, "b", "x", true, true);
+    waiters_leave(&waiters, &binds[0]);
+    enter(9, "c", "x", true, false);
+}
+END_TEST
+
+/* With one more it would have as many. */
+START_TEST(who_has_as_many_but_one_takes_no_place)
+{
+    for (int i = 0; i < 8; i++)
+        enter(i, i < 4 ? "a" : i < 7 ? "b" : "c", node_of(i), true, false);
+    enter(8, "b", "x", false, false);
+    enter(9, "c", "x", true, true);
+    ck_assert(binds[3].cut);
+}
+END_TEST
+
 START_TEST(on_one_node_only_few_wait)
 {
     waiters.max = N;
@@ -117,6 +139,8 @@ int main(void)
     tcase_add_test(tcase, one_namespace_alone_may_have_all);
     tcase_add_test(tcase, who_has_most_gives_way_to_another);
     tcase_add_test(tcase, nobody_is_cut_twice);
+    tcase_add_test(tcase, who_is_cut_takes_no_place);
+    tcase_add_test(tcase, who_has_as_many_but_one_takes_no_place);
     tcase_add_test(tcase, on_one_node_only_few_wait);
     tcase_add_test(tcase, who_waits_already_goes_on);
     suite_add_tcase(suite, tcase);
