@@ -197,9 +197,13 @@ START_TEST(a_namespace_has_so_many_promises)
     }
     ck_assert(!promises_take(promises, "ml"));
     ck_assert(promises_take(promises, "other"));
+    promise(promises, "w1", 1, 1); /* is one already */
+    ck_assert_uint_eq(promises_count(promises), PROMISES_PER_NAMESPACE);
     promises_forget(promises, "uid-w0");
     promises_forget(promises, "uid-w0");
     ck_assert(promises_take(promises, "ml"));
+    promise(promises, "after", 1, 1);
+    ck_assert(!promises_take(promises, "ml"));
     promises_forget_all(promises);
     g_autoptr(GHashTable) namespaces = promises_namespaces(promises);
     ck_assert_uint_eq(g_hash_table_size(namespaces), 0);

@@ -3,6 +3,8 @@
 #include "sealed_cluster.h"
 #include "suite.h"
 
+#include "base/metrics.h"
+
 static void expect_sealed(const char *key, unsigned n)
 {
     store_lock(first.store);
@@ -25,6 +27,19 @@ START_TEST(a_rotated_key_seals_anew)
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
     expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+/* The watch shows the pod with its old seal once more before its turn comes. */
+START_TEST(an_old_seal_that_is_shown_again_is_not_enough)
+{
+    run_p();
+    set_keys(KEY OTHER_KEY ADOPTED);
+    fake_cluster_annotate(cluster, "p", "example.com/x", "1");
+    world_catch_up(&first);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
+    world_catch_up(&first);
+    expect_sealed("0000000b", 1);
 }
 END_TEST
 
@@ -109,7 +124,9 @@ START_TEST(a_failed_patch_is_tried_again_later)
     others_run_r();
     world_catch_up(&first);
     fake_cluster_script_annotate(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
+    const uint64_t failed = metrics_counted(COUNTER_SEALS, SEAL_RESULT_FAILED);
     ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(metrics_counted(COUNTER_SEALS, SEAL_RESULT_FAILED), failed + 1);
     ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
     ck_assert_uint_eq(fake_cluster_n_annotated(cluster), 1);
     store_lock(first.store);
@@ -125,6 +142,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_rotated_key_seals_anew);
+    tcase_add_test(tests, an_old_seal_that_is_shown_again_is_not_enough);
     tcase_add_test(tests, a_pod_that_is_gone_needs_no_key);
     tcase_add_test(tests, what_an_older_version_binds_is_sealed_by_the_one_that_watches);
     tcase_add_test(tests, an_older_version_reads_what_is_annotated);

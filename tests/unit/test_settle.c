@@ -328,6 +328,29 @@ START_TEST(a_pod_that_was_set_back_is_released_and_can_be_bound)
 }
 END_TEST
 
+/* Who cannot be asked about yet is asked about again; who is gone is doubted no longer. */
+START_TEST(a_doubt_lasts_until_it_is_settled)
+{
+    confirm();
+    set_back();
+    world_sync(&world);
+    for (int i = 0; i < 3; i++) {
+        store_lock(world.store);
+        g_autoptr(GPtrArray) uids = store_doubted(world.store, 10);
+        store_unlock(world.store);
+        ck_assert_uint_eq(uids->len, 1);
+        ck_assert_str_eq(uids->pdata[0], "uid-p");
+    }
+    fake_cluster_delete_pod(world.cluster, "p");
+    world_catch_up(&world);
+    store_lock(world.store);
+    ck_assert(!store_doubts(world.store, "uid-p"));
+    g_autoptr(GPtrArray) none = store_doubted(world.store, 10);
+    store_unlock(world.store);
+    ck_assert_uint_eq(none->len, 0);
+}
+END_TEST
+
 START_TEST(a_list_that_is_old_is_not_believed)
 {
     g_autofree char *unbound = fake_cluster_pod_json(cluster, "p");
@@ -402,6 +425,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, a_bind_that_was_repeated_meanwhile_is_left_alone, 0, 2);
     tcase_add_test(tc, who_waits_for_an_unsettled_pod_goes_on);
     tcase_add_test(tc, a_pod_that_was_set_back_is_released_and_can_be_bound);
+    tcase_add_test(tc, a_doubt_lasts_until_it_is_settled);
     tcase_add_test(tc, a_list_that_is_old_is_not_believed);
     tcase_add_test(tc, some_at_a_time_are_asked_about_and_all_in_turn);
     tcase_add_test(tc, who_is_seen_bound_again_is_not_asked_about);
