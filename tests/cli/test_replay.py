@@ -395,6 +395,10 @@ class Files(Case):
         self.assertRegex(run("replay", self.directory / "none").stderr, "none' cannot be opened")
         self.assertEqual(run("replay").returncode, 2)
 
+    def test_two_records_in_one_file(self):
+        self.fails(f"line {len(self.whole) + 1}: a second header: each file is played by itself",
+                   "".join([*self.whole, *self.whole]))
+
     def test_a_line_that_is_missing(self):
         self.fails("line 4: number 4 where 3 was expected", "".join(self.whole[:3] + self.whole[4:]))
 
