@@ -30,6 +30,7 @@ struct pod_rules *pod_rules_new(const struct pod_view *pod)
         rules->scheduler = g_strdup(scheduler);
     rules->host = host_of_pod(pod);
     read_constraints(rules, pod);
+    rules->size = constraints_size(rules->constraints);
     return rules;
 }
 

@@ -8,17 +8,30 @@
  * could not when any has. A tenant may have thousands of pods that are all different, so the rest is left to
  * the next event of a Node: until then what was found last counts.
  */
+#include "policy/effort/work_meter.h"
 #include "queue/reservation.h"
 #include "store/store_state.h"
 
 #include <string.h>
 
 /* What is looked at in one event: about a node each; and what it takes to see one empty. */
-#define WORK_MAX 20000
-#define WORK_EMPTY 8
+#define NODES_MAX 20000
+#define NODES_EMPTY 8
 /* Nodes of different hardware that are looked at for a pod; one that fits none of so many is taken for one that
- * could come. */
+ * could come, and so is one of which the work (policy/effort/work_meter.h) leaves it open. */
 #define KINDS_MAX 32
+
+/* What an event may take. */
+struct looking {
+    int nodes;
+    struct work_meter work; /* of a call, for searches and for what pods have to be compared with */
+};
+
+static void begin(struct looking *looking)
+{
+    looking->nodes = NODES_MAX;
+    work_begin(&looking->work);
+}
 
 /* --- what a node is --------------------------------------------------------------------------- */
 
@@ -82,6 +95,12 @@ static bool is_barred(const struct store *store, const char *uid, const struct p
            rules->constraints->overlooked & gates || gangs_are_short(store->gangs, uid);
 }
 
+/* Whether there is work left to compare one node with what the pod says. */
+static bool may_compare(struct looking *looking, const struct pod_rules *rules)
+{
+    return work_afford(&looking->work, rules->size / WORK_VALUES);
+}
+
 static bool is_offered(const struct node *node, const struct pod_rules *rules)
 {
     const struct host *asked = &rules->host, *all = &node->host;
@@ -93,7 +112,7 @@ static bool is_offered(const struct node *node, const struct pod_rules *rules)
 }
 
 static bool could_hold(const struct store *store, const struct node *node,
-                       const struct pending *pending, int *work)
+                       const struct pending *pending, struct looking *looking)
 {
     const struct admission_query admission = {
         .request = pending->request,
@@ -102,15 +121,16 @@ static bool could_hold(const struct store *store, const struct node *node,
         .now_ns = store_clock(store).now_ns,
         .patience_ns = store->options.patience_ms * 1000000,
         .demand = store->demand,
+        .work = &looking->work,
     };
 
-    *work -= WORK_EMPTY;
+    looking->nodes -= NODES_EMPTY;
     return reservation_could_hold(node, &admission);
 }
 
 /* NULL: there is none. */
 static const struct node *find_node(const struct store *store, const struct pending *pending,
-                                    const struct pod_rules *rules, int *work)
+                                    const struct pod_rules *rules, struct looking *looking)
 {
     const GPtrArray *nodes = ledger_nodes(store->ledger);
     uint64_t tried[KINDS_MAX];
@@ -118,7 +138,11 @@ static const struct node *find_node(const struct store *store, const struct pend
 
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        --*work;
+        looking->nodes--;
+        if (!node->present || !node->dialect)
+            continue;
+        if (!may_compare(looking, rules))
+            return node;
         if (!is_offered(node, rules))
             continue;
         const uint64_t kind = hardware_of(node);
@@ -127,7 +151,7 @@ static const struct node *find_node(const struct store *store, const struct pend
             at++;
         if (at < n)
             continue;
-        if (n == KINDS_MAX || could_hold(store, node, pending, work))
+        if (n == KINDS_MAX || could_hold(store, node, pending, looking))
             return node;
         tried[n++] = kind;
     }
@@ -148,39 +172,44 @@ static void set_hope(struct store *store, const char *uid, struct pending *pendi
         store_note_quotas(store); /* what was kept for it may be lent */
 }
 
-static void look_for(struct store *store, const char *uid, struct pending *pending, int *work)
+static void look_for(struct store *store, const char *uid, struct pending *pending,
+                     struct looking *looking)
 {
     const struct pod_rules *rules = store_rules(store, uid);
 
     set_hope(store, uid, pending,
-             is_barred(store, uid, pending, rules) ? NULL : find_node(store, pending, rules, work));
+             is_barred(store, uid, pending, rules)
+                ? NULL
+                : find_node(store, pending, rules, looking));
 }
 
 void store_hope_pod(struct store *store, const char *uid)
 {
     struct pending *pending = g_hash_table_lookup(store->pending, uid);
-    int work = WORK_MAX;
+    struct looking looking;
 
+    begin(&looking);
     if (store->options.elastic_quotas && pending)
-        look_for(store, uid, pending, &work);
+        look_for(store, uid, pending, &looking);
 }
 
 void store_hope_groups(struct store *store)
 {
     g_auto(GStrv) uids = gangs_take_shifted(store->gangs);
-    int work = WORK_MAX;
+    struct looking looking;
 
+    begin(&looking);
     for (char **uid = uids; store->options.elastic_quotas && *uid; uid++) {
         struct pending *pending = g_hash_table_lookup(store->pending, *uid);
-        if (pending && work > 0)
-            look_for(store, *uid, pending, &work);
+        if (pending && looking.nodes > 0)
+            look_for(store, *uid, pending, &looking);
         else if (pending)
             pending->unlooked = store->any_unlooked = true;
     }
 }
 
 /* Of whom it is not known any more whether they could. */
-static void look_for_others(struct store *store, int *work)
+static void look_for_others(struct store *store, struct looking *looking)
 {
     GHashTableIter iter;
     gpointer uid, value;
@@ -189,8 +218,8 @@ static void look_for_others(struct store *store, int *work)
     g_hash_table_iter_init(&iter, store->pending);
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         struct pending *pending = value;
-        if (pending->unlooked && *work > 0)
-            look_for(store, uid, pending, work);
+        if (pending->unlooked && looking->nodes > 0)
+            look_for(store, uid, pending, looking);
         store->any_unlooked |= pending->unlooked;
     }
 }
@@ -211,7 +240,8 @@ static bool note_shape(struct store *store, const char *name, const struct node 
 }
 
 /* Those that could be there, and those that could nowhere. */
-static void look_there(struct store *store, const char *name, const struct node *node, int *work)
+static void look_there(struct store *store, const char *name, const struct node *node,
+                       struct looking *looking)
 {
     GHashTableIter iter;
     gpointer uid, value;
@@ -223,11 +253,12 @@ static void look_there(struct store *store, const char *name, const struct node 
         const bool there = g_strcmp0(pending->could_be_on, name) == 0;
         if ((pending->could_be_on && !there) || is_barred(store, uid, pending, rules))
             continue;
-        const bool offered = node && is_offered(node, rules);
-        if (offered && *work > 0 && could_hold(store, node, pending, work))
+        const bool known = looking->nodes > 0 && may_compare(looking, rules);
+        const bool offered = node && (!known || is_offered(node, rules));
+        if (offered && known && could_hold(store, node, pending, looking))
             set_hope(store, uid, pending, node);
         else
-            pending->unlooked |= there || (offered && *work <= 0);
+            pending->unlooked |= there || (offered && !known);
         store->any_unlooked |= pending->unlooked;
     }
 }
@@ -235,12 +266,13 @@ static void look_there(struct store *store, const char *name, const struct node 
 void store_hope_node(struct store *store, const char *name)
 {
     const struct node *node = ledger_node(store->ledger, name);
-    int work = WORK_MAX;
+    struct looking looking;
 
     if (!store->options.elastic_quotas)
         return;
+    begin(&looking);
     if (note_shape(store, name, node))
-        look_there(store, name, node, &work);
+        look_there(store, name, node, &looking);
     if (store->any_unlooked)
-        look_for_others(store, &work);
+        look_for_others(store, &looking);
 }

@@ -5,6 +5,7 @@
  */
 #include "core/constraints.h"
 #include "quota_extender.h"
+#include "store/store_state.h"
 #include "suite.h"
 
 #define GPUS "gpuledger.io/gpus"
@@ -290,6 +291,76 @@ START_TEST(thousands_that_never_come_hold_up_nobody)
 }
 END_TEST
 
+/* A node of six cards, of which each takes four of its containers. */
+static void await_hard(int n, const struct constraints *constraints)
+{
+    struct container_view containers[32];
+
+    store_apply_node(extender.store,
+                     &(struct node_view){
+                         .name = "m",
+                         .annotations = PAIRS({"hami.io/node-nvidia-register",
+                                               "GPU-0,9,10000,100,T4,0,true:GPU-1,9,10000,100,T4,0,"
+                                               "true:GPU-2,9,10000,100,T4,0,true:GPU-3,9,10000,100,"
+                                               "T4,0,true:GPU-4,9,10000,100,T4,0,true:GPU-5,9,10000,"
+                                               "100,T4,0,true:"}),
+                         .labels = PAIRS({"zone", "b"}),
+                         .capacity = PAIRS({"nvidia.com/gpu", "54"}),
+                         .allocatable = PAIRS({"nvidia.com/gpu", "54"}, {"cpu", "64"},
+                                              {"memory", "64Gi"}, {"pods", "100"})});
+    for (int i = 0; i < n; i++)
+        containers[i] = (struct container_view){
+            .name = "c", .limits = PAIRS({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "2400"})};
+    store_apply_pod(extender.store, &(struct pod_view){.ns = "ml",
+                                                       .name = "hard",
+                                                       .uid = "hard",
+                                                       .phase = "Pending",
+                                                       .constraints = constraints,
+                                                       .containers = containers,
+                                                       .n_containers = (size_t)n});
+}
+
+static void expect_hope(const char *node)
+{
+    const struct pending *pending = g_hash_table_lookup(extender.store->pending, "hard");
+
+    ck_assert_ptr_nonnull(pending);
+    ck_assert_pstr_eq(pending->could_be_on, node);
+}
+
+/* Nobody counts that 32 are too many for it: a search would find out, and takes too long. */
+START_TEST(whom_a_search_leaves_open_could_come)
+{
+    begin();
+    await_hard(32, NULL);
+    expect_hope("m");
+    await_hard(32, &gated);
+    expect_hope(NULL);
+}
+END_TEST
+
+/* So many values that they are compared with some nodes only: the pod might be on any of the others. */
+START_TEST(whom_not_all_nodes_are_compared_with_could_come)
+{
+    static const char *values[100];
+    struct match matches[200];
+    const struct match_term term = {matches, G_N_ELEMENTS(matches)};
+    const struct constraints dear = {.has_affinity = true, .terms = &term, .n_terms = 1};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++)
+        values[i] = "c";
+    for (size_t i = 0; i < G_N_ELEMENTS(matches); i++)
+        matches[i] = (struct match){"zone", MATCH_IN, false, values, G_N_ELEMENTS(values)};
+    begin();
+    for (int i = 0; i < (_i ? 40 : 4); i++) {
+        g_autofree char *name = g_strdup_printf("m%d", i);
+        apply_node(name, "b", false);
+    }
+    await("p", &(struct waiter_case){.units = "10", .constraints = &dear});
+    expect_kept(_i);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("elastic hopes");
@@ -305,6 +376,8 @@ int main(void)
                         G_N_ELEMENTS(waiters));
     tcase_add_test(hopes, a_group_that_lacks_pods_is_kept_nothing);
     tcase_add_test(hopes, thousands_that_never_come_hold_up_nobody);
+    tcase_add_test(hopes, whom_a_search_leaves_open_could_come);
+    tcase_add_loop_test(hopes, whom_not_all_nodes_are_compared_with_could_come, 0, 2);
     suite_add_tcase(suite, hopes);
     return suite_run(suite);
 }
