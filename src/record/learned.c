@@ -44,7 +44,7 @@ static void write_shape(struct json_writer *writer, const struct shape *shape)
     json_end_object(writer);
 }
 
-void learned_encode(struct json_writer *writer, const struct demand *demand)
+void learned_encode(struct json_writer *writer, const struct demand *demand, bool bare)
 {
     const struct learned_demand learned = demand_tell(demand);
 
@@ -56,6 +56,8 @@ void learned_encode(struct json_writer *writer, const struct demand *demand)
     for (size_t i = 0; i < learned.n; i++)
         write_shape(writer, &learned.shapes[i]);
     json_end_array(writer);
+    if (bare)
+        json_key_bool(writer, "withoutModel", true);
     json_end_object(writer);
 }
 
@@ -96,6 +98,7 @@ struct learned_object {
     const char *gain, *total;
     int64_t n_gpu;
     const cJSON *shapes;
+    bool bare;
 };
 
 static const struct json_field learned_fields[] = {
@@ -103,6 +106,7 @@ static const struct json_field learned_fields[] = {
     JSON_FIELD_STRING(struct learned_object, total, "total", JSON_REQUIRED),
     JSON_FIELD_INT64(struct learned_object, n_gpu, "gpuPods", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct learned_object, shapes, "shapes", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct learned_object, bare, "withoutModel", 0), /* older versions never */
     JSON_FIELD_END,
 };
 
@@ -187,7 +191,8 @@ static bool read_shapes(struct json_arena *arena, const cJSON *list, struct shap
     return true;
 }
 
-struct demand *learned_decode(struct json_arena *arena, const cJSON *object, GError **error)
+struct demand *learned_decode(struct json_arena *arena, const cJSON *object, bool *ret_bare,
+                              GError **error)
 {
     struct learned_object fields = {0};
     struct learned_demand learned = {0};
@@ -209,6 +214,7 @@ struct demand *learned_decode(struct json_arena *arena, const cJSON *object, GEr
     if (read_shapes(arena, fields.shapes, shapes, error)) {
         demand = demand_new();
         demand_learn(demand, &learned);
+        *ret_bare = fields.bare;
     }
     for (size_t i = 0; i < learned.n; i++)
         terms_unref(shapes[i].terms);

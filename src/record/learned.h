@@ -13,8 +13,10 @@
 #include "policy/demand.h"
 #include "json/json.h"
 
-void learned_encode(struct json_writer *writer, const struct demand *demand);
+/* `bare`: "withoutModel":true besides: decisions go without a value model until the next RECORD_OUTLOOK. */
+void learned_encode(struct json_writer *writer, const struct demand *demand, bool bare);
 
 /* A demand that has learned this, and works nothing out yet; NULL, with an error, if it cannot be
  * understood. */
-struct demand *learned_decode(struct json_arena *arena, const cJSON *object, GError **error);
+struct demand *learned_decode(struct json_arena *arena, const cJSON *object, bool *ret_bare,
+                              GError **error);

@@ -455,7 +455,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         write_held(begin_object(record, writer, "object"), what->held);
         break;
     case OBSERVED_LEARNED:
-        learned_encode(begin_object(record, writer, "object"), what->demand);
+        learned_encode(begin_object(record, writer, "object"), what->demand, what->bare);
         break;
     }
     json_end_object(writer);

@@ -336,7 +336,12 @@ static void write_entries(struct store *store, struct json_writer *writer)
 
 static void write_learned(struct store *store, struct json_writer *writer)
 {
-    learned_encode(writer, store_demand(store));
+    learned_encode(writer, store_demand(store), false);
+}
+
+static void write_learned_bare(struct store *store, struct json_writer *writer)
+{
+    learned_encode(writer, store_demand(store), true);
 }
 
 /* What is told where a file ends is known here as well. */
@@ -376,12 +381,14 @@ bool replay_arrivals(struct replay *replay, const struct record_line *line, GErr
 bool replay_learned(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store *store = replay->extender.store;
-    g_autoptr(demand) demand = learned_decode(replay->arena, line->object, error);
+    bool bare;
+    g_autoptr(demand) demand = learned_decode(replay->arena, line->object, &bare, error);
 
     if (!demand)
         return false;
-    compare_known(replay, line, "what policies have learned", write_learned);
-    store_learn(store, demand);
+    compare_known(replay, line, "what policies have learned",
+                  bare ? write_learned_bare : write_learned);
+    store_learn(store, demand, bare);
     replay->learned = true;
     return true;
 }

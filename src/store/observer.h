@@ -103,6 +103,7 @@ struct observation {
     const struct rejects *rejects;
     const char *coming; /* JSON */
     const struct demand *demand;
+    bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
     const struct idleness *idleness; /* NULL: none */
     const struct observed_move *move;
     const struct stray *stray;

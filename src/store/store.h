@@ -214,9 +214,10 @@ void store_swap_outlook(struct store *store);
  * out from. Decisions do not change by it, since no record tells that somebody has looked. Takes the
  * lock itself. */
 struct demand *store_demand_copy(struct store *store);
-/* Takes what that one has learned for what was learned here; the next decision works out what follows. Pods on their
- * way to bind are forgotten, as they were where a file of a record told this. */
-void store_learn(struct store *store, const struct demand *demand);
+/* Takes what that one has learned for what was learned here; the next decision works out what follows, or, `bare`,
+ * goes without until store_swap_outlook. Pods on their way to bind are forgotten, as they were where a file of a
+ * record told this. */
+void store_learn(struct store *store, const struct demand *demand, bool bare);
 
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);

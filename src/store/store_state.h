@@ -39,6 +39,7 @@ struct store {
     struct demand *demand;
     struct outlook_draft draft; /* images/store_outlook.c */
     bool apart;                 /* models are made by a thread of their own */
+    bool bare;                  /* and decisions go without one until it has made the next */
     GHashTable *expecting;      /* names of nodes whose own policy goes by the demand */
     bool expected;              /* some decision went by the demand */
     struct demand *told; /* the same as readers see it, worked out once for many; or NULL */
@@ -110,6 +111,9 @@ void store_hope_node(struct store *store, const char *name);
  * next call works out what follows. */
 void store_note_policy(struct store *store, const char *name, const struct policy *policy);
 void store_drop_outlook(struct store *store);
+/* The same where a record's file begins: if a thread makes the models, decisions go without one until it has made the
+ * next. Returns whether that is so. */
+bool store_await_outlook(struct store *store);
 
 /* Before the store has read of the pod what else it says: which of its promises are stray. */
 void store_note_promises(struct store *store, const struct pod_view *pod);

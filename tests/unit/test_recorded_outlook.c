@@ -211,25 +211,66 @@ START_TEST(a_replay_goes_over_at_the_same_place)
 }
 END_TEST
 
-/* What policies have learned is told: a model that is being made is of no use, and the next call makes one. */
+/* Where a file begins no call makes a model either: the thread that writes the file does. */
+START_TEST(a_file_that_begins_makes_its_own)
+{
+    begin("oc");
+    g_free(ask("7"));
+    store_refresh_outlook(extender.store);
+    change(1);
+    store_tell_known(extender.store);
+    ck_assert_ptr_nonnull(demand_value_model(extender.store->demand));
+    const uint64_t before = models();
+    g_free(ask("7"));
+    change(2);
+    g_free(ask("7"));
+    ck_assert_uint_eq(models(), before);
+    store_refresh_outlook(extender.store);
+    g_free(ask("7"));
+    ck_assert_ptr_nonnull(strstr(lines->str, "\"withoutModel\":true"));
+    play(8);
+}
+END_TEST
+
+/* A model that is being made is of no use then. Decisions go without one until the next is there. */
 START_TEST(a_file_that_begins_meanwhile_begins_anew)
 {
     begin("oc");
     g_free(ask("7"));
     store_refresh_outlook(extender.store);
     change(1);
+    g_autofree char *with = ask("7");
     ck_assert(store_begin_outlook(extender.store, false));
     store_tell_known(extender.store);
     const uint64_t before = models();
     store_make_outlook(extender.store);
     store_swap_outlook(extender.store);
     ck_assert_uint_eq(models(), before);
-    g_free(ask("7"));
-    ck_assert_uint_eq(models(), before + 1);
+    g_autofree char *without = ask("7");
+    ck_assert_str_ne(with, without);
+    ck_assert_uint_eq(models(), before);
     change(2);
     store_refresh_outlook(extender.store);
+    ck_assert_uint_eq(models(), before + 1);
     g_free(ask("7"));
-    play(6);
+    play(8);
+}
+END_TEST
+
+/* So did versions before. */
+START_TEST(a_file_that_does_not_say_so_has_the_next_call_make_it)
+{
+    begin("oc");
+    g_free(ask("7"));
+    store_refresh_outlook(extender.store);
+    change(1);
+    store_drop_outlook(extender.store); /* no thread makes models */
+    store_tell_known(extender.store);
+    const uint64_t before = models();
+    g_free(ask("7"));
+    ck_assert_uint_eq(models(), before + 1);
+    ck_assert_ptr_null(strstr(lines->str, "withoutModel"));
+    play(4);
 }
 END_TEST
 
@@ -242,7 +283,9 @@ int main(void)
     tcase_add_test(models_made, policies_that_expect_nothing_never_pay);
     tcase_add_test(models_made, no_call_makes_a_model_once_the_thread_does);
     tcase_add_test(models_made, a_replay_goes_over_at_the_same_place);
+    tcase_add_test(models_made, a_file_that_begins_makes_its_own);
     tcase_add_test(models_made, a_file_that_begins_meanwhile_begins_anew);
+    tcase_add_test(models_made, a_file_that_does_not_say_so_has_the_next_call_make_it);
     suite_add_tcase(suite, models_made);
     return suite_run(suite);
 }

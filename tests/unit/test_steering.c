@@ -452,7 +452,7 @@ START_TEST(it_follows_from_the_calls_alone)
         expect_passed("r", "duo,third,twin", "twin");
         /* As where a file of a record ends: all begins anew. */
         g_autoptr(demand) demand = demand_new();
-        store_learn(world.store, demand);
+        store_learn(world.store, demand, false);
         expect_passed("r", "duo,third,twin", "duo third twin");
     }
 }

@@ -21,6 +21,7 @@ struct queue_image {
     struct idleness *idleness;
     uint64_t idleness_number;
     struct demand *learned;
+    bool bare; /* a model is made of it before decisions go by one */
     uint64_t number; /* the last; 0: there was none for some part */
 };
 
@@ -129,7 +130,7 @@ static bool begin_learned(struct queue_image *image)
     if (next_number(image) == 0)
         return false;
     demand_unsettle(store->demand); /* as whoever learns it does, these two */
-    store_drop_outlook(store);
+    image->bare = store_await_outlook(store);
     hints_forget_all(store->hints);
     node_books_forget(store->verdicts);
     node_books_forget(store->ratings);
@@ -201,7 +202,9 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .idleness = take_image->idleness});
     observer_tell(observer,
                   &(struct observation){OBSERVED_LEARNED, take_image->learned ? number : 0,
-                                        .demand = take_image->learned});
+                                        .demand = take_image->learned, .bare = take_image->bare});
+    if (take_image->bare)
+        store_refresh_outlook(take_image->store);
     arrivals_image_free(take_image->arrivals);
     waits_image_free(take_image->waits);
     rejects_free(take_image->rejects);

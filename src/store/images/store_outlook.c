@@ -2,7 +2,8 @@
 /*
  * The value model of policies that go by the expected pods is made by a thread that decides nothing
  * (verbs/outlook.h), and swapped in: a call goes by the last one. Both moments are events, so that a replay makes
- * the same model of the same pods and nodes, and goes over to it at the same place.
+ * the same model of the same pods and nodes, and goes over to it at the same place. A record's file that begins
+ * does not know the last one: from there on decisions go without, until the next is there.
  */
 #include "core/ledger.h"
 #include "policy/demand.h"
@@ -66,6 +67,7 @@ void store_swap_outlook(struct store *store)
     if (swaps) {
         number = observer_number(store->observer);
         demand_adopt(store->demand, draft.demand);
+        store->bare = false;
     }
     store_unlock(store);
     if (swaps)
@@ -86,12 +88,21 @@ void store_refresh_outlook(struct store *store)
 void store_drop_outlook(struct store *store)
 {
     store->draft.dropped = true;
-    store->apart = false;
+    store->apart = store->bare = false;
+}
+
+bool store_await_outlook(struct store *store)
+{
+    const bool apart = store->apart;
+
+    store_drop_outlook(store);
+    store->apart = store->bare = apart;
+    return apart;
 }
 
 const struct demand *store_demand(struct store *store)
 {
-    if (!store->apart || !demand_value_model(store->demand))
+    if (!store->apart || (!store->bare && !demand_value_model(store->demand)))
         demand_settle(store->demand, store->ledger);
     return store->demand;
 }
@@ -115,13 +126,14 @@ const struct demand *store_demand_for(struct store *store, const struct request 
     return store_demand(store);
 }
 
-void store_learn(struct store *store, const struct demand *demand)
+void store_learn(struct store *store, const struct demand *demand, bool bare)
 {
     const struct learned_demand learned = demand_tell(demand);
 
     store_lock(store);
     demand_learn(store->demand, &learned);
     store_drop_outlook(store);
+    store->apart = store->bare = bare;
     hints_forget_all(store->hints);
     node_books_forget(store->verdicts);
     node_books_forget(store->ratings);
