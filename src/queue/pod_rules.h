@@ -18,7 +18,7 @@ struct pod_rules {
     struct host host;                /* what it asks of its node in sums */
     struct constraints *constraints; /* NULL: they cannot be read, `why` not */
     char *why;
-    int64_t size;                    /* constraints_size */
+    int64_t size;        /* constraints_size */
     uint32_t generation; /* the owner's mark */
 };
 

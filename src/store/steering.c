@@ -85,7 +85,7 @@ bool steering_end(struct steering *steering, const struct filter_args *args, enu
     size_t n = 0;
 
     for (size_t k = 0; k < args->n_names; k++) {
-        const size_t i = (k + steering->first) % args->n_names;
+        const size_t i = steering->order ? steering->order[k] : k;
         if (reasons[i] == REASON_OTHERS_COMING && steering->queues &&
             is_shortest(steering, &n_waits))
             reasons[i] = REASON_NONE;

@@ -23,7 +23,7 @@ struct steering {
     GArray *queues;   /* int32_t: how many come before it on each that lets it wait; NULL: none does, or
                        * it is not needed any more */
     int32_t shortest; /* of those */
-    size_t first;     /* of the call's nodes, which are asked about in order from there */
+    const size_t *order; /* in which the call's nodes are asked about; NULL: as they are named */
 };
 
 /* The pod of the question is asked about anew. */

@@ -63,6 +63,7 @@ struct store *store_new(const struct store_options *options)
                                                    .unhurried = store->options.gangs_unhurried});
     store->ratings = ratings_new();
     store->verdicts = verdicts_new();
+    store->unsearched = passes_new();
     store->stand_ins = stand_ins_new();
     store->clearings = clearings_new();
     store->quotas = quotas_new();
@@ -104,6 +105,7 @@ void store_free(struct store *store)
     hints_free(store->hints);
     node_books_free(store->ratings);
     node_books_free(store->verdicts);
+    passes_free(store->unsearched);
     stand_ins_free(store->stand_ins);
     clearings_free(store->clearings);
     quotas_free(store->quotas);
@@ -449,6 +451,11 @@ struct clearings *store_clearings(struct store *store)
 struct node_books *store_ratings(struct store *store)
 {
     return store->ratings;
+}
+
+struct passes *store_unsearched(struct store *store)
+{
+    return store->unsearched;
 }
 
 struct node_books *store_verdicts(struct store *store)

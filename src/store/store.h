@@ -30,6 +30,7 @@
 #include "policy/victims/stand_in.h"
 #include "queue/books/ratings.h"
 #include "queue/rejects.h"
+#include "queue/books/passes.h"
 #include "queue/books/verdicts.h"
 #include "store/seals/sealing.h"
 #include "json/json.h"
@@ -244,6 +245,9 @@ void store_take_room(struct store *store, const struct pod_view *pod, const stru
 /* Under the lock, these two. */
 struct node_books *store_ratings(struct store *store);
 struct node_books *store_verdicts(struct store *store);
+/* Nodes, by the hash of their names, that filter refused with work_limit before they had their turn: a later call
+ * about the pod begins with them. Forgotten where a record's file ends. */
+struct passes *store_unsearched(struct store *store);
 
 /* Under the lock, these two. */
 struct stand_ins *store_stand_ins(struct store *store);

@@ -178,9 +178,8 @@ static void look_for(struct store *store, const char *uid, struct pending *pendi
     const struct pod_rules *rules = store_rules(store, uid);
 
     set_hope(store, uid, pending,
-             is_barred(store, uid, pending, rules)
-                ? NULL
-                : find_node(store, pending, rules, looking));
+             is_barred(store, uid, pending, rules) ? NULL
+                                                   : find_node(store, pending, rules, looking));
 }
 
 void store_hope_pod(struct store *store, const char *uid)

@@ -54,6 +54,7 @@ struct store {
     struct gangs *gangs;
     struct node_books *ratings;
     struct node_books *verdicts;
+    struct passes *unsearched;   /* as store_unsearched says */
     struct stand_ins *stand_ins; /* nodes, as who has preempted last has seen them */
     struct quotas *quotas;
     uint32_t quotas_generation;

@@ -4,12 +4,12 @@
  * Why bind will not touch a pod, before it asks for cards: what kube-scheduler looks at before it
  * calls us, looked at again, since a call of bind may come from anybody. Of each call: is the node
  * known, is the pod's scheduler one that we serve, do the pod's own words (queue/pod_rules.h) leave the
- * node out. Of one that filter has not let pass there lately (verbs/passes.h), whether the node's sums
+ * node out. Of one that filter has not let pass there lately (queue/books/passes.h), whether the node's sums
  * suffice, too.
  */
 #include "verbs/lookups.h"
 #include "base/metrics.h"
-#include "verbs/passes.h"
+#include "queue/books/passes.h"
 #include "queue/pod_rules.h"
 #include "wire/extender.h"
 

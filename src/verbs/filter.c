@@ -8,6 +8,7 @@
 #include "store/steering.h"
 
 #include <gpuledger/error.h>
+#include <string.h>
 
 #define REPLY_GUESS_MAX ((size_t)1 << 20)
 
@@ -61,13 +62,64 @@ static enum reason ask_node(struct steering *steering, struct node_book *book,
     return reason;
 }
 
-/* Where the call begins, so that each node comes early once if searches are cut short. */
-static size_t first_node(const struct call *call, const struct request *request)
-{
-    const bool searches = request->n_asks > 1 || request->asks[0].count > 1;
+/* --- in turn ---------------------------------------------------------------------------------- */
 
-    return searches ? (uint64_t)call->moment.now_ns / 1000000 % MAX(call->args.n_names, 1) : 0;
+/* Those first for which the last call about the pod had no work left, in the order in which it asked. NULL: as they
+ * are named. */
+static size_t *order_nodes(const struct call *call)
+{
+    const struct filter_args *args = &call->args;
+    g_autoptr(GHashTable) owed =
+        passes_marks(store_unsearched(call->extender->store), args->pod.uid, call->moment.now_ms);
+    size_t n = 0, n_later = 0;
+
+    if (!owed)
+        return NULL;
+    const size_t n_owed = g_hash_table_size(owed);
+    g_autofree size_t *first = g_new0(size_t, n_owed + 1); /* by place; 0: it is not offered */
+    g_autofree size_t *later = g_new(size_t, args->n_names + 1);
+    size_t *order = g_new(size_t, args->n_names + 1);
+    for (size_t i = 0; i < args->n_names; i++) {
+        gpointer mark = GUINT_TO_POINTER(g_str_hash(args->names[i]));
+        const size_t place = GPOINTER_TO_SIZE(g_hash_table_lookup(owed, mark));
+        if (place > 0 && place <= n_owed && first[place] == 0)
+            first[place] = i + 1;
+        else
+            later[n_later++] = i;
+    }
+    for (size_t place = 1; place <= n_owed; place++) {
+        if (first[place] > 0)
+            order[n++] = first[place] - 1;
+    }
+    memcpy(&order[n], later, n_later * sizeof *later);
+    return order;
 }
+
+/* A node that had little left of the work, and is refused for that, is the next call's to begin with. */
+static void note_turn(GArray **owed, const char *name, int64_t left, enum reason reason)
+{
+    if (reason != REASON_WORK_LIMIT || left >= WORK_TURN)
+        return;
+    const uint32_t mark = g_str_hash(name);
+    if (!*owed)
+        *owed = g_array_new(FALSE, FALSE, sizeof mark);
+    g_array_append_val(*owed, mark);
+}
+
+static void keep_turns(const struct call *call, GArray *take_owed)
+{
+    struct passes *unsearched = store_unsearched(call->extender->store);
+    const struct pod_view *pod = &call->args.pod;
+
+    passes_forget(unsearched, pod->uid);
+    if (!take_owed)
+        return;
+    passes_note(unsearched, pod->uid, pod->ns, (const uint32_t *)(void *)take_owed->data,
+                take_owed->len, call->moment.now_ms);
+    g_array_unref(take_owed);
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
 
 /* Under the lock, for every node offered: a reason, or none. No I/O. */
 static void ask_nodes(const struct call *call, struct ledger *ledger,
@@ -78,6 +130,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     struct feasibility question;
     struct steering steering;
     struct node_cursor cursor = {0};
+    GArray *owed = NULL;
 
     arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
                  call->moment.now_ms);
@@ -90,11 +143,14 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
         book = node_books_open(store_verdicts(call->extender->store), ledger, request,
                                question.admission.policy, question.admission.demand);
     const enum node_part part = book && !book->is_new ? NODE_PULSE : NODE_SUMMARY;
-    steering.first = first_node(call, request);
+    g_autofree size_t *order = order_nodes(call);
+    steering.order = order;
     for (size_t k = 0; k < args->n_names; k++) {
-        const size_t i = (k + steering.first) % args->n_names;
+        const size_t i = order ? order[k] : k;
         const struct node *node = ledger_next_node(ledger, &cursor, args->names[i], part);
+        const int64_t left = question.work.left;
         ret_reasons[i] = ask_node(&steering, book, &cursor);
+        note_turn(&owed, args->names[i], left, ret_reasons[i]);
         if (taking->marks)
             taking->marks[i] = node ? passes_mark(node) : 0;
     }
@@ -104,6 +160,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
             taking->marks[taking->n++] = taking->marks[i];
     }
     feasibility_clear(&question);
+    keep_turns(call, owed);
     if (found)
         arrivals_renew(store_arrivals(call->extender->store), args->pod.uid);
 }

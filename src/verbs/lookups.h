@@ -13,7 +13,7 @@
 
 enum lookups_for {
     LOOKUPS_STRANGER,
-    LOOKUPS_FILTERED, /* filter was asked about it, see verbs/passes.h */
+    LOOKUPS_FILTERED, /* filter was asked about it, see queue/books/passes.h */
     LOOKUPS_N
 };
 

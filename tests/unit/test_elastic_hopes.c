@@ -296,18 +296,19 @@ static void await_hard(int n, const struct constraints *constraints)
 {
     struct container_view containers[32];
 
-    store_apply_node(extender.store,
-                     &(struct node_view){
-                         .name = "m",
-                         .annotations = PAIRS({"hami.io/node-nvidia-register",
-                                               "GPU-0,9,10000,100,T4,0,true:GPU-1,9,10000,100,T4,0,"
-                                               "true:GPU-2,9,10000,100,T4,0,true:GPU-3,9,10000,100,"
-                                               "T4,0,true:GPU-4,9,10000,100,T4,0,true:GPU-5,9,10000,"
-                                               "100,T4,0,true:"}),
-                         .labels = PAIRS({"zone", "b"}),
-                         .capacity = PAIRS({"nvidia.com/gpu", "54"}),
-                         .allocatable = PAIRS({"nvidia.com/gpu", "54"}, {"cpu", "64"},
-                                              {"memory", "64Gi"}, {"pods", "100"})});
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "m",
+                            .annotations =
+                                PAIRS({"hami.io/node-nvidia-register",
+                                       "GPU-0,9,10000,100,T4,0,true:GPU-1,9,10000,100,T4,0,"
+                                       "true:GPU-2,9,10000,100,T4,0,true:GPU-3,9,10000,100,"
+                                       "T4,0,true:GPU-4,9,10000,100,T4,0,true:GPU-5,9,10000,"
+                                       "100,T4,0,true:"}),
+                            .labels = PAIRS({"zone", "b"}),
+                            .capacity = PAIRS({"nvidia.com/gpu", "54"}),
+                            .allocatable = PAIRS({"nvidia.com/gpu", "54"}, {"cpu", "64"},
+                                                 {"memory", "64Gi"}, {"pods", "100"})});
     for (int i = 0; i < n; i++)
         containers[i] = (struct container_view){
             .name = "c", .limits = PAIRS({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "2400"})};

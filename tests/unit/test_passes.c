@@ -2,7 +2,7 @@
 /*
  * Whom filter has let pass, where, and for how long that is remembered.
  */
-#include "verbs/passes.h"
+#include "queue/books/passes.h"
 #include "suite.h"
 
 #define NODES 4096

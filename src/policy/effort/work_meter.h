@@ -19,6 +19,7 @@
 
 #define WORK_CALL 16384 /* what the searches of a call may take beside what its nodes add */
 #define WORK_APART INT64_C(1048576) /* the same of one that keeps no lock */
+#define WORK_TURN (WORK_CALL / 2)   /* a node for whose search so much is left has its turn */
 #define WORK_NODE 32                /* what asking about a node costs, whatever it has */
 #define WORK_VALUES                                                                                \
     16 /* of a pod's constraints (core/constraints.h): so many cost as much as a card */

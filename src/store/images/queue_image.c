@@ -21,7 +21,7 @@ struct queue_image {
     struct idleness *idleness;
     uint64_t idleness_number;
     struct demand *learned;
-    bool bare; /* a model is made of it before decisions go by one */
+    bool bare;       /* a model is made of it before decisions go by one */
     uint64_t number; /* the last; 0: there was none for some part */
 };
 
@@ -132,6 +132,7 @@ static bool begin_learned(struct queue_image *image)
     demand_unsettle(store->demand); /* as whoever learns it does, these two */
     image->bare = store_await_outlook(store);
     hints_forget_all(store->hints);
+    passes_forget_all(store->unsearched);
     node_books_forget(store->verdicts);
     node_books_forget(store->ratings);
     image->learned = demand_dup(store->demand);

@@ -135,6 +135,7 @@ void store_learn(struct store *store, const struct demand *demand, bool bare)
     store_drop_outlook(store);
     store->apart = store->bare = bare;
     hints_forget_all(store->hints);
+    passes_forget_all(store->unsearched);
     node_books_forget(store->verdicts);
     node_books_forget(store->ratings);
     store_unlock(store);

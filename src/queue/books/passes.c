@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/passes.h"
+#include "queue/books/passes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 struct pass {
     char *uid, *ns;
     int64_t until_ms;
-    GList *link;       /* in its namespace's queue */
-    size_t n;          /* 0: any node */
+    GList *link; /* in its namespace's queue */
+    size_t n;    /* 0: any node */
     uint32_t marks[];
 };
 
@@ -139,6 +139,30 @@ void passes_forget(struct passes *passes, const char *uid)
     if (pass)
         forget(passes, pass);
     pthread_mutex_unlock(&passes->lock);
+}
+
+void passes_forget_all(struct passes *passes)
+{
+    pthread_mutex_lock(&passes->lock);
+    g_hash_table_remove_all(passes->queues);
+    g_hash_table_remove_all(passes->pods);
+    passes->n_nodes = 0;
+    pthread_mutex_unlock(&passes->lock);
+}
+
+GHashTable *passes_marks(struct passes *passes, const char *uid, int64_t now_ms)
+{
+    GHashTable *marks = NULL;
+
+    pthread_mutex_lock(&passes->lock);
+    const struct pass *pass = g_hash_table_lookup(passes->pods, uid);
+    if (pass && now_ms < pass->until_ms && pass->n > 0) {
+        marks = g_hash_table_new(NULL, NULL);
+        for (size_t i = 0; i < pass->n; i++)
+            g_hash_table_insert(marks, GUINT_TO_POINTER(pass->marks[i]), GSIZE_TO_POINTER(i + 1));
+    }
+    pthread_mutex_unlock(&passes->lock);
+    return marks;
 }
 
 static bool names(const struct pass *pass, const struct node *node)

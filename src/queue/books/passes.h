@@ -3,7 +3,8 @@
 /*
  * Which pods filter has let pass lately, and on which nodes: a hint for bind, whose call of such a
  * pod follows kube-scheduler's own sums. It never stands for what the pod's own spec says, since
- * who can forge a call of bind can forge one of filter.
+ * who can forge a call of bind can forge one of filter. Another book of the kind has the nodes for which the
+ * last call of filter about a pod had no work left (store_unsearched).
  *
  * Bounded in pods and nodes, in turns by namespace: the one that has most loses its oldest. Lost
  * with the process and at a takeover; then everything is simply asked.
@@ -36,6 +37,10 @@ void passes_note(struct passes *passes, const char *uid, const char *ns, const u
 
 /* It has been bound. */
 void passes_forget(struct passes *passes, const char *uid);
+void passes_forget_all(struct passes *passes);
+
+/* The pod's marks (GUINT_TO_POINTER) -> the places at which they were noted, from 1 on; the caller's. NULL: none. */
+GHashTable *passes_marks(struct passes *passes, const char *uid, int64_t now_ms);
 
 /* `node` NULL: on any. */
 bool passes_has(struct passes *passes, const char *uid, const struct node *node, int64_t now_ms);
