@@ -48,6 +48,12 @@ struct mig_place {
     uint8_t layout, start, size; /* size 0: there is none */
 };
 
+/* Places of one layout that are not to be used, by slices. */
+struct mig_left_out {
+    uint8_t layout;
+    uint64_t slices;
+};
+
 /* Why a card that may well work takes no new pods. */
 enum closure {
     CLOSURE_NONE,
@@ -72,6 +78,7 @@ struct card {
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
     struct mig_profiles *mig; /* mig.h: it is cut into instances; a reference, or NULL */
+    struct mig_left_out left_out; /* of a what-if node alone: places that pods have failed in */
     enum closure closure;
     bool healthy;
     bool best_effort;    /* promises no compute: only who asks for none in particular */

@@ -49,7 +49,11 @@ struct mig_taken {
     bool any;
     uint8_t layout;
     uint64_t slices;
+    struct mig_left_out left_out; /* nobody is there, but nobody may come either */
 };
+
+/* Of places of several layouts the last one's alone. */
+void mig_leave_out(struct mig_left_out *left_out, struct mig_place place);
 
 bool mig_place_equal(struct mig_place a, struct mig_place b);
 

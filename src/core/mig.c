@@ -50,16 +50,29 @@ void mig_take(struct mig_taken *taken, struct mig_place place)
     taken->slices |= slices_of(place);
 }
 
+void mig_leave_out(struct mig_left_out *left_out, struct mig_place place)
+{
+    if (left_out->layout != place.layout)
+        *left_out = (struct mig_left_out){.layout = place.layout};
+    left_out->slices |= slices_of(place);
+}
+
+static bool is_left_out(const struct mig_left_out *left_out, struct mig_place place)
+{
+    return left_out->layout == place.layout && (left_out->slices & slices_of(place)) != 0;
+}
+
 bool mig_is_free(const struct mig_taken *taken, struct mig_place place)
 {
-    return !taken->all && (!taken->any || (taken->layout == place.layout &&
-                                           (taken->slices & slices_of(place)) == 0));
+    return !taken->all && !is_left_out(&taken->left_out, place) &&
+           (!taken->any ||
+            (taken->layout == place.layout && (taken->slices & slices_of(place)) == 0));
 }
 
 struct mig_taken mig_taken_of(const struct node *node, const struct card *card,
                               const struct allocation *except)
 {
-    struct mig_taken taken = {0};
+    struct mig_taken taken = {.left_out = card->left_out};
 
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);

@@ -10,7 +10,7 @@
 
 static void add_left_out(const struct rejects_pause *pause, void *data)
 {
-    if (!g_hash_table_contains(data, pause->node))
+    if (pause->place.size == 0 && !g_hash_table_contains(data, pause->node))
         g_hash_table_add(data, g_strdup(pause->node));
 }
 

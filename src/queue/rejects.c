@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/ledger.h"
+#include "queue/mig/failed_places.h"
 #include "queue/rejects_state.h"
 
 #include <string.h>
@@ -36,6 +37,7 @@ static void sites_free(gpointer data)
         g_free(site->node);
         g_ptr_array_unref(site->recent);
         g_ptr_array_unref(site->pauses);
+        g_ptr_array_unref(site->places);
         g_free(site);
     }
 }
@@ -121,6 +123,7 @@ struct site *rejects_site(struct rejects *rejects, const char *node, const struc
     site->dialect = dialect;
     site->recent = g_ptr_array_new_with_free_func(reject_free);
     site->pauses = g_ptr_array_new_with_free_func(pause_free);
+    site->places = failed_places_new();
     insert_site(rejects, site);
     roll_add(&rejects->roll, &site->entry);
     return site;
@@ -297,6 +300,8 @@ void rejects_note(struct rejects *rejects, const struct allocation *allocation,
                             allocation->node->n_cards > 1;
     int64_t n = 0;
 
+    if (rejection->refused)
+        failed_places_note(site->places, allocation);
     site->total++;
     site->last = rejection->kind;
     /* Of a namespace more than the limit tell nothing more. */
@@ -427,12 +432,16 @@ bool rejects_settle(struct rejects *rejects, struct ledger *ledger, int64_t now_
         struct site *site = rejects->roll.entries->pdata[i - 1];
         bool changed = settle_recent(rejects, site, now_ms);
 
+        if (failed_places_settle(site->places, now_ms)) {
+            change(rejects, site);
+            changed = true;
+        }
         for (guint j = 0; j < site->pauses->len; j++)
             changed |= settle_pause(rejects, site, site->pauses->pdata[j], ledger, now_ms);
         if (changed) /* somebody may be let in */
             ledger_mark_freed(ledger, site->node);
         any |= changed;
-        if (site->recent->len > 0 || site->pauses->len > 0)
+        if (site->recent->len > 0 || site->pauses->len > 0 || site->places->len > 0)
             continue;
         drop_site(rejects, site);
         any = true;
@@ -449,6 +458,10 @@ bool rejects_note_start(struct rejects *rejects, const struct allocation *alloca
     for (struct site *site = sites_of(rejects, allocation->node->name); site; site = site->next) {
         if (site->dialect != allocation->dialect)
             continue;
+        if (failed_places_note_start(site->places, allocation)) {
+            change(rejects, site);
+            ended = true;
+        }
         for (guint j = site->pauses->len; j > 0; j--) {
             const struct pause *pause = site->pauses->pdata[j - 1];
             if (!pause->what_if || !is_for(pause, allocation->ns) ||
@@ -560,6 +573,20 @@ bool rejects_close_card(const struct rejects *rejects, const struct node *node,
                         const struct request *request, const char *ns, int32_t card)
 {
     return closes(rejects, node, request, ns, card);
+}
+
+bool rejects_leave_places_out(const struct rejects *rejects, const struct node *node,
+                              const struct request *request, const char *ns, struct card *card)
+{
+    bool any = false;
+
+    for (const struct site *site = sites_of(rejects, node->name); site; site = site->next) {
+        if (!reads(node, site->dialect, request))
+            continue;
+        any |= failed_places_concern(site->places, ns, card->index);
+        failed_places_leave_out(site->places, ns, card);
+    }
+    return any;
 }
 
 void rejects_flag(const struct rejects *rejects, struct ledger *ledger)

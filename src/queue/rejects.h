@@ -69,12 +69,18 @@ bool rejects_close(const struct rejects *rejects, const struct node *node,
 bool rejects_close_card(const struct rejects *rejects, const struct node *node,
                         const struct request *request, const char *ns, int32_t card);
 
-/* A node, or a card of it, that is left out, for people. */
+/* Marks the places of a card in which pods of the namespace have failed (queue/mig/failed_places.h); whether there
+ * are any. */
+bool rejects_leave_places_out(const struct rejects *rejects, const struct node *node,
+                              const struct request *request, const char *ns, struct card *card);
+
+/* A node, a card of it, or a place for a MIG instance there, that is left out, for people. */
 struct rejects_pause {
     const char *node;
     const struct dialect *dialect;
     const char *ns; /* NULL: for everybody */
     int32_t card;   /* CARD_UNKNOWN: the node */
+    struct mig_place place;      /* size 0: all of it */
     int64_t until_ms, length_ms; /* monotonic */
     bool what_if;     /* it is over, and one pod at a time is tried */
     uint64_t total; /* pods that were rejected there since it began to be counted */
@@ -93,7 +99,8 @@ char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms);
  *   {"sites":[{"node":"n1","dialect":"gpushare","total":3,"last":0,
  *     "rejects":[{"uid":"u1","namespace":"ml","card":-1,"since":MS}],
  *     "pauses":[{"namespace":"ml","card":-1,"until":MS,"length":MS,"trial":true,"tried":MS,
- *                "author":"ml","former":["u0"]}]}]} */
+ *                "author":"ml","former":["u0"]}],
+ *     "places":[…]}]}, the last as failed_places.h has it; a record of before has none */
 void rejects_encode(struct json_writer *writer, const struct rejects *rejects);
 bool rejects_decode(struct rejects *rejects, struct json_arena *arena, const cJSON *object,
                     GError **error);

@@ -35,6 +35,7 @@ struct site {
     enum rejection_kind last;
     GPtrArray *recent; /* struct reject *, within the window; those without a time last */
     GPtrArray *pauses; /* struct pause * */
+    GPtrArray *places; /* queue/mig/failed_places.h */
 };
 
 struct rejects {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of rejected pods, for people and for a record. */
+#include "queue/mig/failed_places.h"
 #include "queue/rejects_state.h"
 
 #include <gpuledger/error.h>
@@ -21,6 +22,19 @@ static void visit_pauses(const struct site *site, rejects_visit visit, void *dat
                                       .until_ms = pause->until_ms,
                                       .length_ms = pause->length_ms,
                                       .what_if = pause->what_if,
+                                      .total = site->total,
+                                      .last = site->last},
+              data);
+    }
+    for (guint i = 0; i < site->places->len; i++) {
+        const struct failed_place *failed = site->places->pdata[i];
+        visit(&(struct rejects_pause){.node = site->node,
+                                      .dialect = site->dialect,
+                                      .ns = failed->ns,
+                                      .card = failed->card,
+                                      .place = failed->place,
+                                      .until_ms = failed->until_ms,
+                                      .length_ms = FAILED_PLACE_MS,
                                       .total = site->total,
                                       .last = site->last},
               data);
@@ -50,6 +64,9 @@ char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms)
 
     if (pause->card != CARD_UNKNOWN)
         g_string_append_printf(text, "card %d ", pause->card);
+    if (pause->place.size > 0)
+        g_string_append_printf(text, "from slice %d to %d, where no MIG instance could be made, ",
+                               pause->place.start, pause->place.start + pause->place.size - 1);
     if (pause->what_if)
         g_string_append(text, "takes one pod at a time, until one is admitted");
     else if (now_ms == 0)
@@ -96,6 +113,7 @@ static void copy_site(const struct roll_entry *entry, void *data)
     }
     for (guint i = 0; i < known->pauses->len; i++)
         copy_pause(site, known->pauses->pdata[i]);
+    failed_places_copy(site->places, known->places);
 }
 
 bool rejects_copy(struct rejects *rejects, const struct rejects *from, guint *at)
@@ -166,6 +184,10 @@ static void write_site(struct json_writer *writer, const struct site *site)
     for (guint i = 0; i < site->pauses->len; i++)
         write_pause(writer, site->pauses->pdata[i]);
     json_end_array(writer);
+    if (site->places->len > 0) {
+        json_key(writer, "places");
+        failed_places_encode(writer, site->places);
+    }
     json_end_object(writer);
 }
 
@@ -226,7 +248,7 @@ static const struct json_field pause_fields[] = {
 struct site_object {
     const char *node, *dialect;
     int64_t total, last;
-    const cJSON *rejects, *pauses;
+    const cJSON *rejects, *pauses, *places;
 };
 
 static const struct json_field site_fields[] = {
@@ -236,6 +258,7 @@ static const struct json_field site_fields[] = {
     JSON_FIELD_INT64(struct site_object, last, "last", 0),
     JSON_FIELD_ARRAY(struct site_object, rejects, "rejects", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct site_object, pauses, "pauses", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct site_object, places, "places", 0),
     JSON_FIELD_END,
 };
 
@@ -328,7 +351,9 @@ bool rejects_decode(struct rejects *rejects, struct json_arena *arena, const cJS
         site->total = (uint64_t)MAX(fields.total, 0);
         site->last = (enum rejection_kind)fields.last;
         if (!read_rejects(arena, fields.rejects, site, error) ||
-            !read_pauses(arena, fields.pauses, site, error))
+            !read_pauses(arena, fields.pauses, site, error) ||
+            !failed_places_decode(site->places, arena, fields.places,
+                                  REJECTS_TIME_MAX + REJECTS_PAUSE_MAX_MS, error))
             return false;
     }
     return true;

@@ -214,16 +214,34 @@ static enum reason beside_older(struct feasibility *question, const struct node 
     return question->older.title ? REASON_EARLIER_POD : covered;
 }
 
-/* The node without the cards that are left out; whether there are any. */
+/* The copy of the node that is looked at, without what is left out. */
+static struct node *left_node(struct feasibility *question)
+{
+    if (!question->left)
+        question->left = what_if_new(question->seen);
+    return question->left->node;
+}
+
+static void leave_places_out(struct feasibility *question, const struct node *node, int32_t at)
+{
+    struct card marked = node->cards[at];
+
+    if (marked.mig && rejects_leave_places_out(question->rejects, node, question->admission.request,
+                                               question->ns, &marked))
+        left_node(question)->cards[at].left_out = marked.left_out;
+}
+
+/* The node without the cards, and the places for MIG instances, that are left out; whether there are any. */
 static bool leave_cards_out(struct feasibility *question, const struct node *node)
 {
     for (int32_t i = 0; i < node->n_cards; i++) {
         if (!rejects_close_card(question->rejects, node, question->admission.request, question->ns,
-                                node->cards[i].index))
+                                node->cards[i].index)) {
+            leave_places_out(question, node, i);
             continue;
-        if (!question->left)
-            question->left = what_if_new(question->seen);
-        node_set_health(question->left->node, &question->left->node->cards[i], false, CLOSURE_NONE);
+        }
+        struct node *left = left_node(question);
+        node_set_health(left, &left->cards[i], false, CLOSURE_NONE);
     }
     if (question->left)
         question->seen = question->left->node;

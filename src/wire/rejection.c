@@ -22,11 +22,12 @@ static const char *const unanswered[] = {"Unavailable", "DeadlineExceeded", "Can
 /* "Allocate failed due to rpc error: code = Unknown desc = ..., which is unexpected" */
 static bool plugin_refused(const char *message)
 {
-    static const char start[] = "rpc error: code = ";
+    static const char start[] = "rpc error: ", code[] = "code = ";
     const char *at = message ? strstr(message, start) : NULL;
+    const char *word = at ? strstr(at, code) : NULL;
 
-    for (size_t i = 0; at && i < G_N_ELEMENTS(unanswered); i++) {
-        if (g_str_has_prefix(at + strlen(start), unanswered[i]))
+    for (size_t i = 0; word && i < G_N_ELEMENTS(unanswered); i++) {
+        if (g_str_has_prefix(word + strlen(code), unanswered[i]))
             return false;
     }
     return at;

@@ -345,8 +345,7 @@ def volcano_allocatable_is_of_the_number(stage):
 
 @row("Project-HAMi/HAMi@v2.10.0:NV/server.go:362, migmgr.go:366, 456-466, 500-513",
      "an instance that the plugin could not make: its pod has failed", "what the plugin does not know stays there for good",
-     "the next pod is not sent to that place",
-     known="the next pod is sent there again")
+     "the next pod is not sent to that place")
 def hami_mig_place_that_failed_is_left_alone(stage):
     node(stage, HAMI, cards(memory=40960, mode="mig", kind=A100_KIND))
     stage.start()
