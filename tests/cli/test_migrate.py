@@ -98,13 +98,14 @@ class Migrate(unittest.TestCase):
 
     def test_a_pod_that_some_node_serves_is_not_refused(self):
         left = ALL["gpushare"]
-        small = left.node("n9")
-        for key in ("capacity", "allocatable"):
-            small["status"][key].update({"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"})
-        for nodes in ([small], []):
-            found = self.document("gpushare", [*left.objects(), *nodes, left.pod("twice", 1, containers=2)],
-                                  0 if nodes else 3, "--gpushare-any-on-single-card=true")
-            self.assertEqual([row["name"] for row in found["obstacles"]], [] if nodes else ["twice"])
+        for name in (None, "a", "z"):  # the first or the last that is asked
+            nodes = [left.node(name)] if name else []
+            for key in ("capacity", "allocatable") if name else ():
+                nodes[0]["status"][key].update({"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"})
+            for objects in ([*left.objects(), *nodes], [*nodes, *left.objects()]):
+                found = self.document("gpushare", [*objects, left.pod("twice", 1, containers=2)], 0 if name else 3,
+                                      "--gpushare-any-on-single-card=true")
+                self.assertEqual([row["name"] for row in found["obstacles"]], [] if name else ["twice"])
 
     def test_a_node_that_cannot_be_read(self):
         left = ALL["hami"]

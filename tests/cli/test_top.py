@@ -54,7 +54,11 @@ class Top(unittest.TestCase):
         document = json.loads(top("nodes", "-o", "json"))
         lines = {line.split()[0]: line for line in top("nodes").splitlines() if "[" in line and not line.startswith("[")}
         self.assertEqual(len(lines), len(document["rows"]))
+        uneven = 0
         for row in document["rows"]:
+            percent = 100 * row["usedGpuThousandths"] / row["gpuThousandths"]
+            uneven += percent % 1 >= 0.5
+            self.assertIn(f"] {int(percent + 0.5)} %", lines[row["name"]])
             [bar] = re.findall(r"\[([^\]]*)\]", lines[row["name"]])
             self.assertEqual(len(bar), 20)
             parts = {"#": "usedGpuThousandths", ".": "usableGpuThousandths", "~": "uselessGpuThousandths",
@@ -62,6 +66,7 @@ class Top(unittest.TestCase):
             for letter, key in parts.items():
                 wanted = 20 * row[key] / row["gpuThousandths"]
                 self.assertLessEqual(abs(bar.count(letter) - wanted), 1, (row, bar))
+        self.assertGreater(uneven, 0)
 
     def test_rows_are_sorted_as_asked(self):
         rows = top("models", "--sort-by", "gpus").split("\n\n")[1].splitlines()[1:]

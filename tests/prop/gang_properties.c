@@ -621,7 +621,7 @@ static void run(void)
 
 int main(void)
 {
-    chance_init("groups come whole or not at all", 100000);
+    chance_init("groups come whole or not at all", 30000);
     while (chance_next_event())
         run();
     printf("half groups named %u times; of these needed more than before %u, whole before %u; "

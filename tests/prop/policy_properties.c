@@ -192,7 +192,7 @@ int main(void)
 {
     struct world world = {0};
 
-    chance_init("policies choose what fits and never gain by taking", 4000);
+    chance_init("policies choose what fits and never gain by taking", 1500);
     for (unsigned i = 0; chance_next_event(); i++) {
         if (i % WORLD_EVENTS == 0) {
             ledger_free(world.ledger);

@@ -375,7 +375,7 @@ int main(void)
 {
     log_configure(g_getenv("GPULEDGER_TRACE") ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
                   LOG_FORMAT_LOGFMT);
-    chance_init("reclaim in trees", 12000);
+    chance_init("reclaim in trees", 8000);
     while (chance_next_event()) {
         begin();
         for (int i = 0; i < ROUND_EVENTS && chance_next_event(); i++)

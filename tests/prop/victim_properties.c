@@ -446,7 +446,7 @@ int main(void)
         if (!dialects[i]->write_annotations)
             continue; /* it is counted, never placed */
         set_row(dialects[i]);
-        chance_init(property, 4000);
+        chance_init(property, 1000);
         while (chance_next_event()) {
             struct scene scene;
             /* Of more pods sets are not all looked at: right where nobody else picks the card. */

@@ -421,7 +421,7 @@ static void try_pods(void)
 
 int main(void)
 {
-    chance_init("work", 200);
+    chance_init("work", 80);
     options = (struct store_options){.policy = policies, .patience_ms = 60000};
     while (chance_events() > 0 && chance_next_event()) {
         for (size_t i = 0; dialects[i]; i++) {
