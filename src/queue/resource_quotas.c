@@ -3,7 +3,9 @@
 
 #include "core/bytes.h"
 #include "queue/holding.h"
+#include "queue/resources/left_out.h"
 
+#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -35,6 +37,7 @@ struct quota {
 
 struct resource_quotas {
     GPtrArray *all; /* struct quota *, those with limits of ours */
+    GHashTable *left_out; /* queue/resources/left_out.h: those that are too many */
     int64_t mib;    /* in one of what limits memory */
 };
 
@@ -68,6 +71,7 @@ struct resource_quotas *resource_quotas_new(void)
     struct resource_quotas *quotas = g_new0(struct resource_quotas, 1);
 
     quotas->all = g_ptr_array_new_with_free_func(quota_free);
+    quotas->left_out = left_out_new();
     quotas->mib = 1;
     return quotas;
 }
@@ -79,6 +83,7 @@ void resource_quotas_scale(struct resource_quotas *quotas, int64_t mib)
 
 void resource_quotas_free(struct resource_quotas *quotas)
 {
+    g_hash_table_unref(quotas->left_out);
     g_ptr_array_unref(quotas->all);
     g_free(quotas);
 }
@@ -95,6 +100,27 @@ static struct quota *quota_new(const char *ns, const char *name, uint32_t genera
     return quota;
 }
 
+static bool is_full(const struct resource_quotas *quotas, const char *ns)
+{
+    guint n = 0;
+
+    for (guint i = 0; i < quotas->all->len && n < RESOURCE_QUOTAS_MAX; i++)
+        n += g_str_equal(((const struct quota *)quotas->all->pdata[i])->ns, ns);
+    return n == RESOURCE_QUOTAS_MAX;
+}
+
+/* Whether that is new. */
+static bool leave_out(struct resource_quotas *quotas, const struct resource_quota_view *view,
+                      uint32_t generation, const GArray *limits)
+{
+    bool news = false;
+
+    for (guint i = 0; i < limits->len; i++)
+        news |= left_out_add(quotas->left_out, view->ns, view->name, generation,
+                             g_array_index(limits, struct limit, i).key);
+    return news;
+}
+
 struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas)
 {
     struct resource_quotas *copy = resource_quotas_new();
@@ -105,6 +131,7 @@ struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas
         g_ptr_array_add(copy->all, quota_new(quota->ns, quota->name, quota->generation,
                                              g_array_copy(quota->limits)));
     }
+    left_out_copy(copy->left_out, quotas->left_out);
     return copy;
 }
 
@@ -200,12 +227,22 @@ bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_q
     g_autoptr(GArray) limits = read_limits(quotas, view, error);
     const bool closed = is_any_closed(limits);
 
+    if (!before && limits->len > 0 && is_full(quotas, view->ns)) {
+        *ret_changed = leave_out(quotas, view, generation, limits);
+        if (!error || !*error)
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "ResourceQuota '%s/%s': the namespace has more than %d that limit GPUs",
+                        view->ns, view->name, RESOURCE_QUOTAS_MAX);
+        return false;
+    }
+    const bool opened = left_out_remove(quotas->left_out, view->ns, view->name);
     if (before)
         before->generation = generation;
     if (closed && before && !is_any_closed(before->limits))
         return false; /* what it said before counts on */
-    *ret_changed = before ? !same_limits(before->limits, limits) : limits->len > 0;
-    if (!*ret_changed)
+    const bool differs = before ? !same_limits(before->limits, limits) : limits->len > 0;
+    *ret_changed = differs || opened;
+    if (!differs)
         return !closed;
     if (before)
         g_ptr_array_remove(quotas->all, before);
@@ -219,6 +256,7 @@ void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, cons
 {
     struct quota *quota = find(quotas, ns, name);
 
+    left_out_remove(quotas->left_out, ns, name);
     if (quota)
         g_ptr_array_remove(quotas->all, quota);
 }
@@ -232,7 +270,7 @@ bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
         if (quota->generation != generation)
             g_ptr_array_remove_index(quotas->all, i);
     }
-    return quotas->all->len < before;
+    return left_out_sweep(quotas->left_out, generation) || quotas->all->len < before;
 }
 
 /* --- adding up ------------------------------------------------------------------------------ */
@@ -266,7 +304,7 @@ static bool is_limited(const struct resource_room *room, const struct dialect *d
 
 bool resource_quotas_limit(const struct resource_quotas *quotas)
 {
-    return quotas->all->len > 0;
+    return quotas->all->len > 0 || g_hash_table_size(quotas->left_out) > 0;
 }
 
 G_STATIC_ASSERT(SPACE_UNITS == KIND_N);
@@ -310,7 +348,7 @@ struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
 
     while (reading && !(reading->dialect && reading->dialect->quota_memory))
         reading = reading->alternative;
-    if (!reading || quotas->all->len == 0)
+    if (!reading || !resource_quotas_limit(quotas))
         return NULL;
     struct resource_room *room = g_new0(struct resource_room, 1);
     room->request = reading;
@@ -322,7 +360,9 @@ struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
         if (g_str_equal(quota->ns, ns))
             add_bounds(room, quota);
     }
-    if (room->bounds->len == 0)
+    for (int kind = 0; kind < KIND_N; kind++)
+        room->closed |= left_out_has(quotas->left_out, ns, room->keys[kind]);
+    if (room->bounds->len == 0 && !room->closed)
         g_clear_pointer(&room, resource_room_free);
     for (int kind = 0; room && kind < KIND_N; kind++)
         room->used.amounts[kind] = space_sums_units(sums, ns, room->keys[KIND_MEMORY], kind);

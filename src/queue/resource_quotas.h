@@ -19,6 +19,11 @@
 
 struct resource_quotas;
 
+/* ResourceQuotas of one namespace that are kept. Of more, nothing is counted: its pods that ask for what they limit
+ * are refused (resource_room_is_closed), until those are gone, say nothing, or are told of again once there is
+ * room. */
+#define RESOURCE_QUOTAS_MAX 64
+
 struct resource_quotas *resource_quotas_new(void);
 void resource_quotas_free(struct resource_quotas *quotas);
 /* Before any: how many MiB one of what limits memory is. Source: Project-HAMi/HAMi v2.10.0, whose quotas

@@ -3,6 +3,7 @@
  * Namespaces have as much of their cards as their ResourceQuotas say, by HAMi's keys.
  */
 #include "core/ledger.h"
+#include "queue/resources/left_out.h"
 #include "quota_extender.h"
 #include "suite.h"
 
@@ -91,6 +92,20 @@ static void expect(const char *ns, const char *limits, const char *wanted)
         ns, limits);
 
     expect_filter(body, "small,large", wanted, LEAVES);
+}
+
+static void expect_closed(const char *ns, const char *limits, bool closed)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"%s\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{%s}}}]}},"
+        "\"NodeNames\":[\"small\"]}",
+        ns, limits);
+    GString *reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    ck_assert_msg((strstr(reply->str, "cannot be kept") != NULL) == closed, "%s", reply->str);
+    g_string_free(reply, TRUE);
 }
 
 #define ONE "\"" GPU "\":\"1\","
@@ -309,6 +324,52 @@ START_TEST(a_new_limit_that_cannot_be_read_lets_nothing_pass)
 }
 END_TEST
 
+/* 64 of a namespace are kept; it is closed for what the others limit, and no other namespace is. */
+START_TEST(a_namespace_with_too_many_closes_itself_alone)
+{
+    begin(true);
+    for (int i = 0; i <= RESOURCE_QUOTAS_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("q%d", i);
+        expect("ml", MIBS("100"), "small,large");
+        SET_QUOTA(name, {LIMIT_MEM, "9999"});
+    }
+    for (int round = 0; round < 2; round++) {
+        expect_closed("ml", MIBS("100"), true);
+        expect_closed("other", MIBS("100"), false);
+        SET_QUOTA("q64", {LIMIT_MEM, "9999"}); /* told of again */
+    }
+    store_delete_resource_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q3"});
+    expect_closed("ml", MIBS("100"), true); /* nobody knows what it says */
+    SET_QUOTA("q64", {LIMIT_MEM, "50"});
+    expect_closed("ml", MIBS("100"), false);
+    expect("ml", MIBS("100"), ""); /* it counts */
+    SET_QUOTA("q65", {LIMIT_MEM, "9999"});
+    expect_closed("ml", MIBS("10"), true);
+    SET_QUOTA("q65", {LIMIT_MEM, "0"}); /* no limit */
+    expect_closed("ml", MIBS("10"), false);
+}
+END_TEST
+
+/* More than have names: closed until a list has fewer. */
+START_TEST(a_list_opens_a_namespace_with_too_many)
+{
+    begin(true);
+    for (int i = 0; i < RESOURCE_QUOTAS_MAX + LEFT_OUT_MAX + 1; i++) {
+        g_autofree char *name = g_strdup_printf("q%d", i);
+        SET_QUOTA(name, {LIMIT_MEM, "9999"});
+    }
+    for (int i = 0; i < LEFT_OUT_MAX + 1; i++) {
+        g_autofree char *name = g_strdup_printf("q%d", RESOURCE_QUOTAS_MAX + i);
+        store_delete_resource_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = name});
+    }
+    expect_closed("ml", MIBS("100"), true);
+    store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);
+    SET_QUOTA("q1", {LIMIT_MEM, "9999"});
+    store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
+    expect_closed("ml", MIBS("100"), false);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("resource_quotas");
@@ -326,6 +387,8 @@ int main(void)
     tcase_add_test(tcase, init_containers_come_before_the_others);
     tcase_add_test(tcase, a_copy_knows_the_same);
     tcase_add_test(tcase, without_the_option_there_are_none);
+    tcase_add_test(tcase, a_namespace_with_too_many_closes_itself_alone);
+    tcase_add_test(tcase, a_list_opens_a_namespace_with_too_many);
     TCase *lists = tcase_create("lists");
     tcase_add_test(lists, they_are_waited_for_if_they_are_wanted);
     tcase_add_test(tcase, a_new_limit_that_cannot_be_read_lets_nothing_pass);
