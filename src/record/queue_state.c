@@ -196,7 +196,7 @@ GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct
         return NULL;
     cJSON_ArrayForEach (item, list.schedulers) {
         if (cJSON_IsString(item))
-            arrivals_note_scheduler(store_arrivals(store), item->valuestring);
+            arrivals_note_scheduler(store_arrivals(store), item->valuestring, NULL);
     }
     cJSON_ArrayForEach (item, list.pods) {
         struct entry_object fields = {0};

@@ -100,6 +100,28 @@ static void expect(const char *uid, int priority, const char *mem, const char *r
     ck_assert_msg(refusal ? strstr(got, refusal) != NULL : !*got, "%s: %s", uid, got);
 }
 
+/* Whoever may call filter for pods of its own namespace leaves room for the names of others. */
+START_TEST(a_namespace_brings_half_of_the_schedulers)
+{
+    begin(HOUR_MS);
+    for (int i = 0; i <= 2 * ARRIVALS_SCHEDULERS_MAX; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i);
+        tell(&(struct told){.uid = uid, .ns = "evil", .created = "2026-01-01T00:00:01Z",
+                            .mem = "1", .scheduler = uid});
+        g_free(ask(uid, 0, "1"));
+    }
+    for (int i = 0; i < ARRIVALS_SCHEDULERS_MAX / 2; i++) {
+        g_autofree char *uid = g_strdup_printf("mine-%d", i);
+        tell(&(struct told){.uid = uid, .created = "2026-01-01T00:00:01Z", .mem = "1",
+                            .scheduler = uid});
+        g_free(ask(uid, 0, "1"));
+        GHashTable *names = arrivals_schedulers(store_arrivals(extender.store));
+        ck_assert_msg(g_hash_table_contains(names, uid), "%s", uid);
+        ck_assert_uint_eq(g_hash_table_size(names), (guint)(ARRIVALS_SCHEDULERS_MAX / 2 + i + 1));
+    }
+}
+END_TEST
+
 START_TEST(the_oldest_goes_first_whoever_asks_first)
 {
     static const char *const uids[] = {"a", "b", "c", "d", "e"};
@@ -539,6 +561,7 @@ int main(void)
     TCase *tcase = tcase_create("arrivals");
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, a_namespace_brings_half_of_the_schedulers);
     tcase_add_test(tcase, the_oldest_goes_first_whoever_asks_first);
     tcase_add_test(tcase, who_does_not_fit_is_passed);
     tcase_add_test(tcase, who_fits_beside_the_older_ones_need_not_wait);

@@ -41,7 +41,7 @@ struct arrivals {
     GSequence *in_order;
     GHashTable *places;     /* uid -> its GSequenceIter */
     struct roll roll;       /* all of them, for images */
-    GHashTable *schedulers; /* names of those that have asked; a set */
+    GHashTable *schedulers; /* name of one that has asked -> namespace that brought it, or NULL */
     GPtrArray *placed;      /* those with a place, the oldest first; borrowed */
     uint64_t number;
     uint64_t n_changes; /* of places, and 1: no stamp is 0 that was ever made */

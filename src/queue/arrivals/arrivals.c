@@ -51,7 +51,7 @@ struct arrivals *arrivals_new(void)
 
     arrivals->in_order = g_sequence_new(arrival_free);
     arrivals->places = g_hash_table_new(g_str_hash, g_str_equal);
-    arrivals->schedulers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    arrivals->schedulers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     arrivals->placed = g_ptr_array_new();
     roll_init(&arrivals->roll);
     arrivals->n_changes = 1;
@@ -159,11 +159,24 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     roll_add(&arrivals->roll, &arrival->entry);
 }
 
-void arrivals_note_scheduler(struct arrivals *arrivals, const char *name)
+static guint count_brought(const struct arrivals *arrivals, const char *ns)
+{
+    GHashTableIter iter;
+    gpointer by;
+    guint n = 0;
+
+    g_hash_table_iter_init(&iter, arrivals->schedulers);
+    while (g_hash_table_iter_next(&iter, NULL, &by))
+        n += g_strcmp0(by, ns) == 0;
+    return n;
+}
+
+void arrivals_note_scheduler(struct arrivals *arrivals, const char *name, const char *ns)
 {
     if (g_hash_table_size(arrivals->schedulers) < ARRIVALS_SCHEDULERS_MAX &&
-        !g_hash_table_contains(arrivals->schedulers, name))
-        g_hash_table_add(arrivals->schedulers, g_strdup(name));
+        !g_hash_table_contains(arrivals->schedulers, name) &&
+        (!ns || count_brought(arrivals, ns) < ARRIVALS_SCHEDULERS_MAX / 2))
+        g_hash_table_insert(arrivals->schedulers, g_strdup(name), g_strdup(ns));
 }
 
 void arrivals_note_kept(struct arrivals *arrivals)
@@ -179,11 +192,11 @@ GHashTable *arrivals_schedulers(const struct arrivals *arrivals)
 void arrivals_copy_common(struct arrivals *arrivals, const struct arrivals *from)
 {
     GHashTableIter iter;
-    gpointer name;
+    gpointer name, ns;
 
     g_hash_table_iter_init(&iter, from->schedulers);
-    while (g_hash_table_iter_next(&iter, &name, NULL))
-        arrivals_note_scheduler(arrivals, name);
+    while (g_hash_table_iter_next(&iter, &name, &ns))
+        arrivals_note_scheduler(arrivals, name, ns);
 }
 
 void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms)
@@ -193,7 +206,7 @@ void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms)
     if (!at)
         return;
     struct arrival *arrival = g_sequence_get(at);
-    arrivals_note_scheduler(arrivals, arrival->scheduler);
+    arrivals_note_scheduler(arrivals, arrival->scheduler, arrival->ns);
     arrival_change(arrival);
     arrival->asked = true;
     arrival->asking_ms = now_ms + ARRIVALS_ASKING_MS;

@@ -129,7 +129,8 @@ void arrivals_note_kept(struct arrivals *arrivals);
 
 /* A set of names: those that have asked. */
 GHashTable *arrivals_schedulers(const struct arrivals *arrivals);
-void arrivals_note_scheduler(struct arrivals *arrivals, const char *name);
+/* `ns`: of the pod that it has asked about, which may bring half of them; NULL: it was known before. */
+void arrivals_note_scheduler(struct arrivals *arrivals, const char *name, const char *ns);
 
 /* All that of one moment, of which there may be thousands, taken a few pods at a time (queue/roll.h): of
  * the pods that have not just come, and the schedulers that have asked. One at a time. */

@@ -158,7 +158,7 @@ bool store_learn_coming(struct store *store, struct json_arena *arena, const cJS
     store_lock(store);
     cJSON_ArrayForEach (item, fields.schedulers) {
         if (cJSON_IsString(item))
-            arrivals_note_scheduler(store->arrivals, item->valuestring);
+            arrivals_note_scheduler(store->arrivals, item->valuestring, NULL);
     }
     const bool learned = learn_kept(store, arena, fields.pods, error) &&
                          learn_nominated(store, arena, fields.nominated, error);
