@@ -54,14 +54,16 @@ static const struct spelling elastic_io = {
     .container = "elasticgpu.io/container-",
     .whole_cards = true,
 };
-/* Source of the resources: elastic-ai/elastic-gpu@94fc37e:apis/elasticgpu/v1alpha1/types.go */
+/* The resources were renamed, the annotations were not. Source:
+ * elastic-ai/elastic-gpu@94fc37e:apis/elasticgpu/v1alpha1/types.go (resources);
+ * elastic-ai/elastic-gpu-scheduler@09b010d:pkg/utils/types.go (annotations) */
 static const struct spelling elastic_com = {
     .dialect = &dialect_elastic_com,
     .resources = {"elasticgpu.com/gpu-core", "elasticgpu.com/gpu-memory"},
-    .records = {"elasticgpu.com/assumed", "elasticgpu.com/container-*"},
-    .replaces = {"elasticgpu.com/assumed"},
-    .mark = "elasticgpu.com/assumed",
-    .container = "elasticgpu.com/container-",
+    .records = {"elasticgpu.io/assumed", "elasticgpu.io/container-*"},
+    .replaces = {"elasticgpu.io/assumed"},
+    .mark = "elasticgpu.io/assumed",
+    .container = "elasticgpu.io/container-",
     .whole_cards = true,
 };
 /* Source: elastic-ai/elastic-gpu-scheduler@v0.1.0:pkg/types/types.go */
@@ -486,10 +488,11 @@ const struct dialect dialect_elastic_com = {
     .notes =
         {
             .asks = "As elastic, with `elasticgpu.com` for `elasticgpu.io`: the names in the last "
-                    "commits of elastic-gpu-scheduler.",
+                    "commits of elastic-gpu, which elastic-gpu-scheduler is built with.",
             .nodes = "Likewise.",
-            .writes = "`elasticgpu.com/container-NAME` and `elasticgpu.com/assumed`." EXACT,
-            .played = "the same agent under these names",
+            .writes = "`elasticgpu.io/container-NAME` and `elasticgpu.io/assumed`, as elastic: these "
+                      "were not renamed." EXACT,
+            .played = "the same agent under these names of resources",
             .limits = WHOLE_LIMITS,
         },
     .words = CARD_WORDS("elasticgpu.com"),

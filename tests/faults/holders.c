@@ -285,7 +285,7 @@ static uint32_t cards_elastic(const struct words *record, const struct played_po
 static uint32_t cards_elastic_com(const struct words *record, const struct played_pod *pod,
                                   unsigned container, const struct played_node *node)
 {
-    return cards_by_name(record, pod, container, node, "elasticgpu.com/container-");
+    return cards_by_name(record, pod, container, node, "elasticgpu.io/container-");
 }
 
 static uint32_t cards_nano_io(const struct words *record, const struct played_pod *pod,

@@ -24,8 +24,6 @@ static const char *const keys[] = {
     "tencent.com/vcuda-core-limit",
     "elasticgpu.io/container-c0",
     "elasticgpu.io/assumed",
-    "elasticgpu.com/container-c0",
-    "elasticgpu.com/assumed",
     "nano-gpu.io/gpu-c0",
     "nano-gpu.io/gpu",
     "nano-gpu/container-c0",

@@ -186,7 +186,7 @@ static const struct named {
      "volcano.sh/gpu-memory=1"},
     {"elastic", ELASTIC, "elasticgpu.io/container-c0", "1",
      "elasticgpu.io/gpu-core=1 elasticgpu.io/gpu-memory=1"},
-    {"elastic-com", ELASTIC_COM, "elasticgpu.com/container-c0", "1",
+    {"elastic-com", ELASTIC_COM, "elasticgpu.io/container-c0", "1",
      "elasticgpu.com/gpu-core=1 elasticgpu.com/gpu-memory=1"},
     {"nano-io", NANO_IO, "nano-gpu.io/gpu-c0", "1",
      "nano-gpu.io/gpu-core=1 nano-gpu.io/gpu-memory=1"},

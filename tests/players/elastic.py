@@ -39,8 +39,8 @@ SPELLINGS = {
     "elasticgpu.com": Spelling(
         "elasticgpu.com/gpu-core",
         "elasticgpu.com/gpu-memory",
-        "elasticgpu.com/assumed",
-        "elasticgpu.com/container-",
+        "elasticgpu.io/assumed",  # the annotations were not renamed
+        "elasticgpu.io/container-",
         several=True,
     ),
     "nano-gpu.io": Spelling(

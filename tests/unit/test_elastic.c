@@ -298,7 +298,7 @@ struct spelling_case {
 static const struct spelling_case spelling_cases[] = {
     {CORE, MEMORY, MARK "=true " KEY("main") "=0"},
     {COM_CORE, "elasticgpu.com/gpu-memory",
-     "elasticgpu.com/assumed=true elasticgpu.com/container-main=0"},
+     "elasticgpu.io/assumed=true elasticgpu.io/container-main=0"},
     {NANO_CORE, "nano-gpu.io/gpu-memory", "nano-gpu.io/gpu=true nano-gpu.io/gpu-main=0"},
     {PERCENT, "cpu", "nano-gpu/assume=true nano-gpu/container-main=0"},
 };

@@ -34,7 +34,7 @@ RECORDS = {
         "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate", "volcano.sh/bind-phase",
     ],
     "elastic-gpu-agent": [
-        "elasticgpu.io/assumed", "elasticgpu.io/container-c0", "elasticgpu.com/container-c0",
+        "elasticgpu.io/assumed", "elasticgpu.io/container-c0",
         "nano-gpu.io/gpu-c0", "nano-gpu/container-c0",
     ],
     "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal",
