@@ -475,7 +475,7 @@ const struct dialect dialect_elastic = {
                     "label that "
                     "gpuledger does not write, and misses all that were bound before: this does "
                     "not work.",
-            .played = "elastic-gpu-agent 2609107",
+            .played = "elastic-gpu-agent 2609107. Read besides: elastic-gpu-scheduler 09b010d",
             .limits = WHOLE_LIMITS,
         },
     .words = CARD_WORDS("elasticgpu.io"),
@@ -490,8 +490,9 @@ const struct dialect dialect_elastic_com = {
             .asks = "As elastic, with `elasticgpu.com` for `elasticgpu.io`: the names in the last "
                     "commits of elastic-gpu, which elastic-gpu-scheduler is built with.",
             .nodes = "Likewise.",
-            .writes = "`elasticgpu.io/container-NAME` and `elasticgpu.io/assumed`, as elastic: these "
-                      "were not renamed." EXACT,
+            .writes =
+                "`elasticgpu.io/container-NAME` and `elasticgpu.io/assumed`, as elastic: these "
+                "were not renamed." EXACT,
             .played = "the same agent under these names of resources",
             .limits = WHOLE_LIMITS,
         },
@@ -510,7 +511,8 @@ const struct dialect dialect_nano_io = {
                      "`nano-gpu.io/gpu-memory`, divided among them.",
             .writes = "`nano-gpu.io/gpu-NAME` for each container with GPU, and "
                       "`nano-gpu.io/gpu`." EXACT,
-            .played = "the same agent under these names",
+            .played =
+                "the same agent under these names. Read besides: elastic-gpu-scheduler v0.1.0",
             .limits = SHARE_LIMITS,
         },
     MEMBERS(nano_io),
@@ -526,7 +528,8 @@ const struct dialect dialect_nano = {
             .nodes = "Capacity `nano-gpu/gpu-percent`, 100 for each card.",
             .writes = "`nano-gpu/container-NAME` for each container with GPU, and "
                       "`nano-gpu/assume`." EXACT,
-            .played = "the same agent under these names",
+            .played = "the same agent under these names. Read besides: nano-gpu-agent v0.2.0, "
+                      "elastic-gpu-scheduler v0.3.0",
             .limits = SHARE_LIMITS,
         },
     MEMBERS(nano),

@@ -553,7 +553,8 @@ const struct dialect dialect_gpushare = {
             .sees = "The card of any pod with `ALIYUN_COM_GPU_MEM_IDX`. It forgets a pod "
                     "when its deletion begins, gpuledger when it has ended: in between it "
                     "may hand out memory that is in use.",
-            .played = "device plugin aff8a23, 2656995 and 45fb8b8",
+            .played = "device plugin aff8a23, 2656995 and 45fb8b8. Read besides: "
+                      "gpushare-scheduler-extender c0b6141",
             .limits =
                 "Several GPU containers, or a GPU init container, in one pod: the plugin "
                 "matches each container against the pod's total and never finds it (but for "

@@ -239,7 +239,8 @@ const struct dialect dialect_intel = {
                 "without cards of other dialects. On others its cards are not kept.",
             .own_scheduler = "Intel GAS",
             .sees = "Nothing. No other dialect's pods use a card of its make.",
-            .played = "none: pods as its extender leaves them",
+            .played =
+                "none: pods as its extender leaves them. Read: platform-aware-scheduling c4c90e3",
             .limits = "Pods that ask for its resources and come to gpuledger all the same. Tiles "
                       "are not told apart.",
         },

@@ -115,7 +115,9 @@ const struct dialect dialect_kai = {
             .sees = "Pods with `nvidia.com/gpu` only. While its reservation holds a card, "
                     "gpuledger keeps others off. Where pods of other dialects were there "
                     "before, KAI puts its own on the same card: this does not work.",
-            .played = "none: reservation pods as its binder leaves them",
+            .played =
+                "none: reservation pods as its binder leaves them. Read: KAI-Scheduler v0.17.0, "
+                "72de64fc",
             .limits = "The pods that share a reserved card are not told apart.",
         },
     .resources = resources,

@@ -396,7 +396,7 @@ const struct dialect dialect_koordinator = {
             .own_scheduler = "Koordinator's scheduler",
             .sees = "What `device-allocated` says, which comes with the Binding. gpuledger "
                     "does not see its Reservation objects.",
-            .played = "none: pods as its scheduler leaves them",
+            .played = "none: pods as its scheduler leaves them. Read: v1.5.0 to v1.8.0, a7a1b76b",
             .limits =
                 "Pods that ask for its resources and come to gpuledger all the same. On a node "
                 "with its capacity, pods whose cards the node chooses, those of NVIDIA's "

@@ -132,7 +132,7 @@ const struct dialect dialect_qgpu = {
                      "holders of a card.",
             .writes = "Nothing: what its node side reads is not public. What a pod asks for counts "
                       "on every card of its node, and no other dialect uses the node beside it.",
-            .played = "none",
+            .played = "none: its node side is closed. Read: TKE's documentation",
             .limits = "Its pods that come to gpuledger all the same, those with amounts that qGPU "
                       "does not know with the reason.",
         },

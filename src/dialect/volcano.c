@@ -461,7 +461,8 @@ const struct dialect dialect_volcano = {
                       "size wait for each other on a node, until it has marked them.",
             .own_scheduler = "Volcano's scheduler",
             .sees = "The cards of any pod with `volcano.sh/gpu-index`.",
-            .played = "device plugin 0d68534, and 95b591b6 in both of its modes",
+            .played = "device plugin 0d68534, and 95b591b6 in both of its modes. Read besides: "
+                      "volcano ed72c7c8",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "marks the pod as served after the first. Both resources in one pod.",
         },

@@ -378,7 +378,9 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
     observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA, number, .resource_quota = view});
     if (failure && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, feed_of(view));
-        log_event(LOG_LEVEL_WARN, "a quota cannot be kept: what it said before counts, or pods that ask for what it limits wait",
+        log_event(LOG_LEVEL_WARN,
+                  "a quota cannot be kept: what it said before counts, or pods that ask for what "
+                  "it limits wait",
                   LOG_TEXT("why", failure->message));
     }
     report_faults(store, view, before, faults);

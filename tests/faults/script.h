@@ -172,26 +172,23 @@ static const struct named {
     const char *other_card;
     const char *least; /* that a pod can ask for */
 } named[] = {
-    {"gpushare", GPUSHARE, "ALIYUN_COM_GPU_MEM_IDX", "1",
-     "aliyun.com/gpu-mem=1"},
+    {"gpushare", GPUSHARE, "ALIYUN_COM_GPU_MEM_IDX", "1", "aliyun.com/gpu-mem=1"},
     {"tencent", TENCENT, "tencent.com/predicate-gpu-idx-0", "1",
      "tencent.com/vcuda-core=1 tencent.com/vcuda-memory=1"},
     {"hami", HAMI, "hami.io/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;",
      "nvidia.com/gpu=1 nvidia.com/gpumem=1"},
     {"4paradigm", PARADIGM, "hami.sh/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;",
      "nvidia.com/gpu=1 nvidia.com/gpumem=1"},
-    {"volcano-vgpu", VVGPU, "volcano.sh/vgpu-ids-new", "GPU-n0-1,NVIDIA,1,0:",
-     "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=1"},
-    {"volcano", VOLCANO, "volcano.sh/gpu-index", "1",
-     "volcano.sh/gpu-memory=1"},
+    {"volcano-vgpu", VVGPU, "volcano.sh/vgpu-ids-new",
+     "GPU-n0-1,NVIDIA,1,0:", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=1"},
+    {"volcano", VOLCANO, "volcano.sh/gpu-index", "1", "volcano.sh/gpu-memory=1"},
     {"elastic", ELASTIC, "elasticgpu.io/container-c0", "1",
      "elasticgpu.io/gpu-core=1 elasticgpu.io/gpu-memory=1"},
     {"elastic-com", ELASTIC_COM, "elasticgpu.io/container-c0", "1",
      "elasticgpu.com/gpu-core=1 elasticgpu.com/gpu-memory=1"},
     {"nano-io", NANO_IO, "nano-gpu.io/gpu-c0", "1",
      "nano-gpu.io/gpu-core=1 nano-gpu.io/gpu-memory=1"},
-    {"nano", NANO, "nano-gpu/container-c0", "1",
-     "nano-gpu/gpu-percent=1"},
+    {"nano", NANO, "nano-gpu/container-c0", "1", "nano-gpu/gpu-percent=1"},
 };
 
 /* The first card, or the second: whichever the pod is not on. */

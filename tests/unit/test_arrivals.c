@@ -106,14 +106,17 @@ START_TEST(a_namespace_brings_half_of_the_schedulers)
     begin(HOUR_MS);
     for (int i = 0; i <= 2 * ARRIVALS_SCHEDULERS_MAX; i++) {
         g_autofree char *uid = g_strdup_printf("p%d", i);
-        tell(&(struct told){.uid = uid, .ns = "evil", .created = "2026-01-01T00:00:01Z",
-                            .mem = "1", .scheduler = uid});
+        tell(&(struct told){.uid = uid,
+                            .ns = "evil",
+                            .created = "2026-01-01T00:00:01Z",
+                            .mem = "1",
+                            .scheduler = uid});
         g_free(ask(uid, 0, "1"));
     }
     for (int i = 0; i < ARRIVALS_SCHEDULERS_MAX / 2; i++) {
         g_autofree char *uid = g_strdup_printf("mine-%d", i);
-        tell(&(struct told){.uid = uid, .created = "2026-01-01T00:00:01Z", .mem = "1",
-                            .scheduler = uid});
+        tell(&(struct told){
+            .uid = uid, .created = "2026-01-01T00:00:01Z", .mem = "1", .scheduler = uid});
         g_free(ask(uid, 0, "1"));
         GHashTable *names = arrivals_schedulers(store_arrivals(extender.store));
         ck_assert_msg(g_hash_table_contains(names, uid), "%s", uid);

@@ -338,7 +338,8 @@ START_TEST(a_namespace_with_too_many_closes_itself_alone)
         expect_closed("other", MIBS("100"), false);
         SET_QUOTA("q64", {LIMIT_MEM, "9999"}); /* told of again */
     }
-    store_delete_resource_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q3"});
+    store_delete_resource_quota(extender.store,
+                                &(struct resource_quota_view){.ns = "ml", .name = "q3"});
     expect_closed("ml", MIBS("100"), true); /* nobody knows what it says */
     SET_QUOTA("q64", {LIMIT_MEM, "50"});
     expect_closed("ml", MIBS("100"), false);
@@ -360,7 +361,8 @@ START_TEST(a_list_opens_a_namespace_with_too_many)
     }
     for (int i = 0; i < LEFT_OUT_MAX + 1; i++) {
         g_autofree char *name = g_strdup_printf("q%d", RESOURCE_QUOTAS_MAX + i);
-        store_delete_resource_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = name});
+        store_delete_resource_quota(extender.store,
+                                    &(struct resource_quota_view){.ns = "ml", .name = name});
     }
     expect_closed("ml", MIBS("100"), true);
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);

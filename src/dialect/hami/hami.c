@@ -435,7 +435,7 @@ const struct dialect dialect_4paradigm = {
             .writes =
                 "`4pd.io/vgpu-node`, `vgpu-time`, `bind-phase`, `bind-time`, and the cards under "
                 "both generations of keys, `hami.sh/vgpu-devices-…` and `4pd.io/…`. " ONE_AT_A_TIME,
-            .played = "the plugin at da7d4ed",
+            .played = "the plugin at da7d4ed. Read besides: v2.3.4, v2.3.8",
             .limits = UNLIMITED(
                 "") "Several GPU containers, or a GPU init container, in one pod: the plugin "
                     "writes back what is left without saying whose it is. " STRAYS,
@@ -476,7 +476,7 @@ const struct dialect dialect_volcano_vgpu = {
                 "`UUID[GROUP-INSTANCE]`. " ONE_AT_A_TIME,
             .played =
                 "volcano-vgpu-device-plugin v1.9.0, v1.9.4, v1.11.0 and v1.12.0, the last two "
-                "with MIG. Read besides: v1.10.0, 4fb76ba",
+                "with MIG. Read besides: v1.10.0, 4fb76ba; Volcano v1.10.0 to v1.16.0-alpha.1",
             .limits = UNLIMITED(
                 "") "Several GPU containers, or a GPU init container, in one pod: the newer "
                     "plugin looks for a pod whose cards in total are what one container asks "

@@ -536,7 +536,8 @@ const struct dialect dialect_tencent = {
             .own_scheduler = "gpu-admission",
             .sees = "The cards of any pod of the node with "
                     "`tencent.com/predicate-gpu-idx`.",
-            .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
+            .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e. Read besides: gpu-admission "
+                      "47d56ae",
             .limits =
                 "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
                 "without core, GPUs of init containers, a container that shares a card after "

@@ -36,8 +36,7 @@ static struct space *find(GHashTable *spaces, const char *ns)
 
 static void add_name(struct space *space, const char *name, gpointer generation)
 {
-    if (g_hash_table_size(space->names) < LEFT_OUT_MAX ||
-        g_hash_table_contains(space->names, name))
+    if (g_hash_table_size(space->names) < LEFT_OUT_MAX || g_hash_table_contains(space->names, name))
         g_hash_table_replace(space->names, g_strdup(name), generation);
     else
         space->more = true;
@@ -76,8 +75,7 @@ bool left_out_remove(GHashTable *spaces, const char *ns, const char *name)
     struct space *space = g_hash_table_lookup(spaces, ns);
 
     return space && g_hash_table_remove(space->names, name) &&
-           g_hash_table_size(space->names) == 0 && !space->more &&
-           g_hash_table_remove(spaces, ns);
+           g_hash_table_size(space->names) == 0 && !space->more && g_hash_table_remove(spaces, ns);
 }
 
 static gboolean is_of_another(gpointer name, gpointer generation, gpointer now)
