@@ -463,6 +463,18 @@ class Results(Files):
         result = first_run(f"--snapshot={cluster}", "--arrivals=once")[1]
         self.assertEqual((result["arrivals"], result["failed"]["part"]), (6, 4))
 
+    def test_the_tables_of_the_page(self):
+        """docs/packing.md has what its first two commands print, but for the times."""
+        page = (ROOT / "docs" / "packing.md").read_text()
+        made_up = page[page.index("## A made-up trace"):]
+        blocks = re.findall(r"```\n(POLICY .*?)```", made_up, re.DOTALL)[:2]
+        for block, options in zip(blocks, (["--seeds=1..10"],
+                                           ["--churn", "--arrivals=95%", "--seeds=1..4"]), strict=True):
+            said = simulate(*TRACE, "--policy=first-fit,binpack,spread,fgd,oc", *options)
+            without_times = [[re.sub(r"( +[\d.]+){2}$", "", line) for line in text.splitlines()]
+                             for text in (block, said)]
+            self.assertEqual(*without_times)
+
     def test_the_table(self):
         lines = simulate(*TRACE, "--policy=first-fit,binpack", "--seeds=1,3..4").splitlines()
         self.assertRegex(lines[0], r"^POLICY +AT 100% +AT 130% +FIRST FAILURE % +FAILED +PART .*US$")
