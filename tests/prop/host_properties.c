@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a pod holds of its node, over random pods, beside an oracle that is told by numbers and follows what
- * Kubernetes publishes: k8s.io/component-helpers 0.35.0, resource/helpers.go, PodRequests with UseStatusResources,
- * pod-level resources and in-place resize on, as kube-scheduler 1.35 calls it. It reads no pod.
+ * Kubernetes publishes: kubernetes/kubernetes v1.36.3, staging/src/k8s.io/component-helpers/resource/helpers.go,
+ * PodRequests with UseStatusResources and InPlacePodLevelResourcesVerticalScalingEnabled, as kube-scheduler of that
+ * version calls it by default (pkg/scheduler/framework/types.go, pkg/features/kube_features.go). Containers count so
+ * since 1.33. Of a pod's own resources the status counts since 1.36; before, by default, the spec alone, and before 1.34
+ * not even that. A status that names neither what the pod has nor what is allocated says nothing here, while there an
+ * empty one does: kubelet writes none. It reads no pod. tests/e2e/scenarios/resized.py asks kube-scheduler itself.
  */
 #include "chance.h"
 
