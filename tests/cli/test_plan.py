@@ -472,6 +472,11 @@ class Plan(unittest.TestCase):
         self.assertIn("--end --force'", said)
         self.try_printed(said, cluster)
 
+    def test_what_the_page_prints_works(self):
+        """docs/explain.md, whose outputs are compared elsewhere, prints commands, too."""
+        page = (ROOT / "docs" / "explain.md").read_text()
+        self.assertGreater(self.try_printed(page, ROOT / "examples" / "why" / "cluster.yaml"), 0)
+
     def try_printed(self, said, cluster):
         """Each command of plan that is printed reaches its goal, by the pods that it names; how many."""
         commands = re.findall(r"^'gpuledger (plan .*?)'", said, re.MULTILINE)
