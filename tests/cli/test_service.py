@@ -102,6 +102,7 @@ class Service(unittest.TestCase):
             with self.subTest(slashes):
                 result = run("nodes", "-oname", f"--server={server.operations}{slashes}")
                 self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("'http://127.0.0.1:1/api/v1/nodes'", run("nodes", "--server=http://127.0.0.1:1//").stderr)
 
     def test_as_a_plugin_it_finds_the_usual_one(self):
         server = self.serve()

@@ -377,6 +377,28 @@ START_TEST(adds_a_pod_and_fills_in_what_lacks)
 }
 END_TEST
 
+static char *version_of(const char *body)
+{
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod;
+
+    ck_assert(add_pod(body, reply, NULL));
+    ck_assert(pod_view_decode(arena, json_parse(arena, reply->str, reply->len, NULL), &pod, NULL));
+    return g_strdup(pod.resource_version);
+}
+
+START_TEST(each_change_has_a_version_of_its_own)
+{
+    load_good(cluster_text);
+    g_autofree char *one = version_of("{\"metadata\":{\"name\":\"one\"},\"spec\":{\"containers\":[{"
+                                      "\"name\":\"c\"}]}}");
+    g_autofree char *two = version_of("{\"metadata\":{\"name\":\"two\"},\"spec\":{\"containers\":[{"
+                                      "\"name\":\"c\"}]}}");
+    ck_assert_str_ne(one, two);
+}
+END_TEST
+
 START_TEST(makes_up_a_name)
 {
     g_autoptr(GString) reply = g_string_new(NULL);
@@ -570,6 +592,7 @@ int main(void)
     tcase_add_loop_test(tcase, refuses_as_the_api_server_does, 0, G_N_ELEMENTS(obstacles));
     tcase_add_test(tcase, serves_the_verbs);
     tcase_add_test(tcase, adds_a_pod_and_fills_in_what_lacks);
+    tcase_add_test(tcase, each_change_has_a_version_of_its_own);
     tcase_add_test(tcase, makes_up_a_name);
     tcase_add_loop_test(tcase, refuses_pods_that_cannot_be, 0, G_N_ELEMENTS(unwanted));
     tcase_add_test(tcase, deletes_a_pod);
