@@ -155,6 +155,11 @@ static const char *const reclaim_result_names[RECLAIM_RESULT_N] = {
     [RECLAIM_RESULT_LAPSED] = "lapsed",   [RECLAIM_RESULT_CHANGED] = "changed",
 };
 
+static const char *const reclaim_look_names[RECLAIM_LOOK_N] = {
+    [RECLAIM_LOOK_READ] = "read",
+    [RECLAIM_LOOK_CLOSED] = "closed",
+};
+
 static const char *const usage_result_names[USAGE_RESULT_N] = {
     [USAGE_RESULT_OK] = "ok",
     [USAGE_RESULT_EMPTY] = "empty",
@@ -267,6 +272,11 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                           "Pods for which lent quota is taken back (--reclaim), by what became of "
                           "that.",
                           "result", CELLS(reclaim_result_names)},
+    [COUNTER_RECLAIM_LOOKS] =
+        {"gpuledger_reclaim_looks_total",
+         "Reads of the claims on lent quota (--reclaim), by whether they could "
+         "be read.",
+         "result", CELLS(reclaim_look_names)},
     [COUNTER_USAGE] = {"gpuledger_usage_answers_total",
                        "Questions to the source of usage (--usage) by what became of them.",
                        "result", CELLS(usage_result_names)},

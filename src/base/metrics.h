@@ -41,12 +41,13 @@ enum counter {
     COUNTER_RECORDS,        /* by enum record_result */
     /* By enum kueue_result. */
     COUNTER_KUEUE,
-    COUNTER_SWITCHES,   /* by enum switch_event */
-    COUNTER_EVICTIONS,  /* metrics_count_eviction */
-    COUNTER_RECLAIMS,   /* by enum reclaim_result */
-    COUNTER_USAGE,      /* by enum usage_result */
-    COUNTER_PLANS,      /* by enum plan_result */
-    COUNTER_PLAN_STEPS, /* by enum plan_step */
+    COUNTER_SWITCHES,      /* by enum switch_event */
+    COUNTER_EVICTIONS,     /* metrics_count_eviction */
+    COUNTER_RECLAIMS,      /* by enum reclaim_result */
+    COUNTER_RECLAIM_LOOKS, /* by enum reclaim_look */
+    COUNTER_USAGE,         /* by enum usage_result */
+    COUNTER_PLANS,         /* by enum plan_result */
+    COUNTER_PLAN_STEPS,    /* by enum plan_step */
     COUNTER_N
 };
 
@@ -95,6 +96,13 @@ enum reclaim_result {
     RECLAIM_RESULT_LAPSED,  /* likewise: it has not come in time */
     RECLAIM_RESULT_CHANGED, /* likewise: what was to be taken back is not lent any more */
     RECLAIM_RESULT_N
+};
+
+/* What became of a look at the claims. */
+enum reclaim_look {
+    RECLAIM_LOOK_READ,
+    RECLAIM_LOOK_CLOSED, /* they cannot be read or believed: nobody ends */
+    RECLAIM_LOOK_N
 };
 
 /* What became of a plan that a ConfigMap orders. */

@@ -8,12 +8,14 @@
 #include "store/limited_cluster.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
+#include "reclaim/claim_config_map.h"
 #include "kueue/controller.h"
 #include "maintain/half_groups.h"
 #include "maintain/plans/plan_service.h"
 #include "snapshot/snapshot.h"
 #include "switch/switcher.h"
 #include "usage/usage_source.h"
+#include "wire/claim_sheet.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -242,6 +244,7 @@ struct store_options backend_store_options(const struct config *config)
 {
     return (struct store_options){
         .saved = *config->snapshot != '\0',
+        .claims_on_nodes = *config->snapshot != '\0',
         .dialects = config->dialects,
         .policy = policy_begin(choices_policy_of(config->policy)),
         .patience_ms = config->assign_patience_ms,
@@ -291,6 +294,21 @@ const char *backend_title(const struct backend *backend)
                              : api_client_config(backend->client)->server;
 }
 
+/* Room that claims keep; who may not read them, or where there are none, keeps none. What Nodes show is not asked:
+ * commands end pods by what they find here. */
+static void read_claims(struct backend *backend, struct store *store)
+{
+    const char *ns = backend->config->moves_namespace;
+    struct claim_config_map map = {backend->client, ns && *ns ? ns : "kube-system"};
+    g_auto(claim_file) file = {0};
+
+    if (claim_config_map_files.read(&map, &file, NULL) != OUTCOME_OK || !file.version)
+        return;
+    g_autoptr(claim_sheet) sheet = claim_sheet_read(file.text, file.sum, NULL);
+    if (sheet)
+        store_apply_claims(store, sheet);
+}
+
 bool backend_read(struct backend *backend, struct store *store, GError **error)
 {
     static const enum feed order[] = {FEED_PODS,
@@ -307,6 +325,8 @@ bool backend_read(struct backend *backend, struct store *store, GError **error)
         if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
             return false;
     }
+    if (!backend->snapshot && store_wants(store, FEED_ELASTIC_QUOTAS))
+        read_claims(backend, store);
     return true;
 }
 

@@ -104,6 +104,16 @@ static void tell_stopped(const struct operations *operations, bool trusted, GStr
         g_string_append(text, "[+]evictions ok\n");
 }
 
+/* The same: it binds pods all the same. */
+static void tell_claims(const struct operations *operations, bool trusted, GString *text)
+{
+    g_autofree char *why = store_claims_trouble(operations->extender->store);
+
+    if (why)
+        g_string_append_printf(text, "[-]claims on lent quota cannot be read; nobody ends: %s\n",
+                               trusted ? why : "reason withheld");
+}
+
 /* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. Reasons
  * repeat what API server and credential commands have said, so they are for those who may look. */
 static void handle_ready(void *context, const struct http_request *request,
@@ -139,10 +149,11 @@ static void handle_ready(void *context, const struct http_request *request,
                                    request->trusted && why && *why ? ", but cannot be read: " : "",
                                    request->trusted && why ? why : "");
     }
-    if (verbose)
+    if (verbose) {
         tell_stopped(operations, request->trusted, response->body);
-    if (verbose)
         tell_longest(response->body);
+        tell_claims(operations, request->trusted, response->body);
+    }
     if (response->status == MHD_HTTP_OK)
         g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");
     else

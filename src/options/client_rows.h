@@ -100,7 +100,8 @@
     {"moves-namespace", NAMESPACE(moves_namespace, "kube-system"), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
      .help = "gpuledger's own namespace, in which the ConfigMap gpuledger-moves has the moves of the last hour. "
-             "It is read and written where there is a bound for the hour."},
+             "It is read and written where there is a bound for the hour. With --elastic-quotas, the ConfigMap "
+             "gpuledger-claims there says which room is kept for others."},
     {"window", TEXT(window, "WINDOW", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "With --apply: no move begins outside of it: \"22:00-06:00\", or \"Mon-Fri 22:00-06:00 "
              "Europe/Berlin\". Without a zone it is UTC."},

@@ -3,7 +3,6 @@
 #include "base/metrics.h"
 #include "explain/reclaim/reclaim_plan.h"
 #include "queue/pod_rules.h"
-#include "reclaim/claim_notes.h"
 #include "reclaim/reclaimer_state.h"
 
 #include <string.h>
@@ -11,7 +10,6 @@
 #define PODS_MAX 32   /* for which it is worked out at a time */
 #define ROUNDS_MAX 16 /* plans of which somebody may not be ended after all */
 #define MINUTES_MAX 8 /* that the evictions for one pod may take */
-#define SEEN_MS 30000 /* in which the watch shows what was written */
 
 /* --- new claims --------------------------------------------------------------------------------------------- */
 
@@ -47,9 +45,10 @@ static gint compare_claimants(gconstpointer a, gconstpointer b)
 
 static bool is_paused(const struct reclaimer *reclaimer, const char *ns)
 {
-    const struct pause *pause = g_hash_table_lookup(reclaimer->pauses, ns);
+    const struct claim_pause *pause =
+        g_hash_table_lookup(claim_book_sheet(reclaimer->book)->pauses, ns);
 
-    return pause && reclaimer->now_ms < pause->until_ms;
+    return pause && reclaimer_now_s(reclaimer) < pause->until_s;
 }
 
 static void list_one(const char *uid, int64_t since_ms, void *data)
@@ -179,7 +178,7 @@ static struct room_claim *make_claim(const struct reclaimer *reclaimer,
     }
     g_ptr_array_add(ends, NULL);
     struct room_claim *claim =
-        claim_new(party->uids[pod], reclaimer->now_ns / 1000000000,
+        claim_new(party->uids[pod], reclaimer_now_s(reclaimer),
                   g_array_index(plan->places, struct reclaim_place, pod).card,
                   (const char *const *)ends->pdata);
     claim->ns = g_strdup(party->views[pod].ns);
@@ -187,59 +186,42 @@ static struct room_claim *make_claim(const struct reclaimer *reclaimer,
     return claim;
 }
 
-static void free_claim(gpointer claim)
+struct claiming {
+    const struct reclaimer *reclaimer;
+    const struct reclaim_plan *plan;
+    const struct party *party;
+};
+
+static void add_claims(struct claim_sheet *sheet, void *data)
 {
-    claim_free(claim);
+    const struct claiming *claiming = data;
+
+    for (guint i = 0; i < claiming->plan->places->len; i++)
+        claim_sheet_add(sheet, g_array_index(claiming->plan->places, struct reclaim_place, i).node,
+                        make_claim(claiming->reclaimer, claiming->plan, claiming->party, i));
 }
 
-static void free_claims(gpointer claims)
+static void remove_claims(struct claim_sheet *sheet, void *data)
 {
-    g_ptr_array_unref(claims);
+    const struct claiming *claiming = data;
+
+    for (guint i = 0; i < claiming->plan->places->len; i++)
+        claim_sheet_remove(sheet,
+                           g_array_index(claiming->plan->places, struct reclaim_place, i).node,
+                           claiming->party->uids[i]);
 }
 
-/* Node -> GPtrArray of struct room_claim *. */
-static GHashTable *make_claims(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
-                               const struct party *party)
-{
-    GHashTable *nodes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claims);
-
-    for (guint i = 0; i < plan->places->len; i++) {
-        const struct reclaim_place *place = &g_array_index(plan->places, struct reclaim_place, i);
-        GPtrArray *claims = g_hash_table_lookup(nodes, place->node);
-        if (!claims) {
-            claims = g_ptr_array_new_with_free_func(free_claim);
-            g_hash_table_insert(nodes, place->node, claims);
-        }
-        g_ptr_array_add(claims, make_claim(reclaimer, plan, party, i));
-    }
-    return nodes;
-}
-
-/* All of them, or none if that can be helped: those that stay after all lapse. */
+/* All of them, or none. Where nobody knows whether they were written, they are taken back; if that fails, too, they
+ * count. */
 static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan *plan,
                          const struct party *party, GError **error)
 {
-    g_autoptr(GHashTable) nodes = make_claims(reclaimer, plan, party);
-    GHashTableIter iter;
-    gpointer node, claims;
-    bool ok = true;
+    struct claiming claiming = {reclaimer, plan, party};
 
-    g_hash_table_iter_init(&iter, nodes);
-    while (ok && g_hash_table_iter_next(&iter, &node, &claims))
-        ok = claim_notes_add(reclaimer->args.cluster, node, claims, error);
-    for (guint i = 0; ok && i < plan->places->len; i++) {
-        reclaimer_set_time(reclaimer->written, party->uids[i], reclaimer->now_ms + SEEN_MS);
-        g_hash_table_replace(
-            reclaimer->claimed,
-            reclaimer_claim_key(g_array_index(plan->places, struct reclaim_place, i).node,
-                                party->uids[i]),
-            g_strdup(party->views[i].ns));
-    }
-    for (guint i = 0; !ok && i < plan->places->len; i++)
-        claim_notes_remove(reclaimer->args.cluster,
-                           g_array_index(plan->places, struct reclaim_place, i).node,
-                           party->uids[i], NULL);
-    return ok;
+    if (claim_book_change(reclaimer->book, add_claims, &claiming, error))
+        return true;
+    claim_book_change(reclaimer->book, remove_claims, &claiming, NULL);
+    return false;
 }
 
 static void tell_claimed(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
@@ -381,7 +363,7 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
 
     for (guint i = 0; i < rows->len; i++)
         outstanding += g_array_index(rows, struct claim_row, i).n_left;
-    if (outstanding >= most || g_hash_table_size(reclaimer->written) > 0)
+    if (outstanding >= most)
         return;
     g_autoptr(GArray) list = list_claimants(reclaimer);
     for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most &&

@@ -27,6 +27,7 @@ static enum claim_state judge(const struct reading *reading, const char *node,
                               const struct room_claim *claim)
 {
     const struct allocation *held = ledger_get(store_ledger(reading->store), claim->uid);
+    const struct node *known = ledger_node(store_ledger(reading->store), node);
     const char *own = NULL;
 
     if (claim_is_over(claim))
@@ -37,6 +38,8 @@ static enum claim_state judge(const struct reading *reading, const char *node,
         return CLAIM_GONE;
     if (!claim_counts(claim, reading->now_ns))
         return CLAIM_LAPSED;
+    if (!known || !known->present)
+        return CLAIM_NODELESS;
     nominations_claim(store_nominations(reading->store), claim->uid, &own);
     return own && strcmp(own, node) != 0 ? CLAIM_STALE : CLAIM_WAITS;
 }

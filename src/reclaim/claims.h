@@ -12,8 +12,9 @@ enum claim_state {
     CLAIM_GONE,  /* there is no such pod */
     CLAIM_HALF,  /* one of the pod's group is gone; claims_read leaves that to evictions_settle */
     CLAIM_LAPSED,
-    CLAIM_STALE,  /* the pod has one on another Node */
-    CLAIM_UNSURE, /* its namespace has come to its min otherwise, or its quota has changed */
+    CLAIM_NODELESS, /* the Node is gone */
+    CLAIM_STALE,    /* the pod has one on another Node */
+    CLAIM_UNSURE,   /* its namespace has come to its min otherwise, or its quota has changed */
 };
 
 struct claim_row {

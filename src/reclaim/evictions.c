@@ -2,11 +2,10 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "explain/reclaim/reclaim_plan.h"
-#include "reclaim/claim_notes.h"
 #include "reclaim/reclaimer_state.h"
 
 #define BACKOFF_MIN_MS 60000 /* for a pod that has not come in time */
-#define BACKOFF_MAX_MS RECLAIM_FORGET_MS
+#define BACKOFF_MAX_MS RECLAIM_BACKOFF_MAX_MS
 
 /* --- claims that have ended ----------------------------------------------------------------------------- */
 
@@ -18,28 +17,42 @@ static const struct {
     [CLAIM_BOUND] = {"the pod has come", RECLAIM_RESULT_BOUND},
     [CLAIM_GONE] = {"the pod is gone", RECLAIM_RESULT_GONE},
     [CLAIM_HALF] = {"a pod of its group is gone", RECLAIM_RESULT_GONE},
+    [CLAIM_NODELESS] = {"the node is gone", RECLAIM_RESULT_CHANGED},
     [CLAIM_LAPSED] = {"the pod has not come in time", RECLAIM_RESULT_LAPSED},
     [CLAIM_STALE] = {"the pod has another one", RECLAIM_RESULT_CHANGED},
     [CLAIM_UNSURE] = {"its namespace would have more than its min now", RECLAIM_RESULT_CHANGED},
 };
 
+/* A claim that ends, and what its end says of its namespace. */
+struct ending {
+    const struct reclaimer *reclaimer;
+    const struct claim_row *row;
+    enum claim_state state;
+    bool in_vain; /* pods have ended for it, and it has not come */
+    int64_t paused_s;
+};
+
 /* Pods have ended for nothing. Another pod of that namespace may be next, or the same under another UID: so the whole
  * namespace waits, longer each time, until one of its claims has served. One at a time counts, of a group. */
-static void pause_namespace(struct reclaimer *reclaimer, const struct claim_row *row)
+static void pause_namespace(struct claim_sheet *sheet, struct ending *ending)
 {
-    const char *ns = reclaimer_claimed_by(reclaimer, row);
-    struct pause *pause = ns ? g_hash_table_lookup(reclaimer->pauses, ns) : NULL;
+    const int64_t now_s = reclaimer_now_s(ending->reclaimer);
+    const struct claim_pause *known = g_hash_table_lookup(sheet->pauses, ending->row->claim->ns);
+    struct claim_pause pause = {.last_s = known ? known->last_s * 2 : 0};
 
-    if (!ns || (pause && reclaimer->now_ms < pause->until_ms))
+    ending->paused_s = 0;
+    if (known && now_s < known->until_s)
         return;
-    if (!pause) {
-        pause = g_new0(struct pause, 1);
-        g_hash_table_insert(reclaimer->pauses, g_strdup(ns), pause);
-    }
-    pause->last_ms = CLAMP(pause->last_ms * 2, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
-    pause->until_ms = reclaimer->now_ms + pause->last_ms;
-    log_event(LOG_LEVEL_INFO, "nobody gives back to a namespace whose pod has not come",
-              LOG_TEXT("namespace", ns), LOG_NUMBER("seconds", pause->last_ms / 1000));
+    pause.last_s = CLAMP(pause.last_s, BACKOFF_MIN_MS / 1000, BACKOFF_MAX_MS / 1000);
+    pause.until_s = now_s + pause.last_s;
+    claim_sheet_pause(sheet, ending->row->claim->ns, &pause);
+    ending->paused_s = pause.last_s;
+}
+
+static gboolean is_forgiven(gpointer ns, gpointer pause, gpointer data)
+{
+    return reclaimer_now_s(data) >=
+           ((const struct claim_pause *)pause)->until_s + BACKOFF_MAX_MS / 1000;
 }
 
 static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_row *row)
@@ -49,20 +62,6 @@ static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_
             return true;
     }
     return row->n_left < g_strv_length(row->claim->ends);
-}
-
-/* Whether it has served says how soon its namespace gets another one. */
-static void learn(struct reclaimer *reclaimer, const struct claim_row *row, enum claim_state state)
-{
-    g_autofree char *key = reclaimer_claim_key(row->node, row->claim->uid);
-    const char *ns = reclaimer_claimed_by(reclaimer, row);
-
-    if ((state == CLAIM_LAPSED || state == CLAIM_GONE || state == CLAIM_HALF) &&
-        has_ended_any(reclaimer, row))
-        pause_namespace(reclaimer, row);
-    else if (state == CLAIM_BOUND && ns)
-        g_hash_table_remove(reclaimer->pauses, ns);
-    g_hash_table_remove(reclaimer->claimed, key);
 }
 
 static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)
@@ -94,26 +93,33 @@ static GStrv still_counted(const struct reclaimer *reclaimer, const struct room_
     return g_strv_builder_end(counted);
 }
 
-/* What is left of it on the Node is a note of them. */
-static bool take_back(const struct reclaimer *reclaimer, const struct claim_row *row,
-                      GError **error)
+/* What is left of it is a note of them. Whether it has served says how soon its namespace gets another one. */
+static void end_in(struct claim_sheet *sheet, void *data)
 {
-    g_auto(GStrv) counted = still_counted(reclaimer, row->claim);
-    struct cluster *cluster = reclaimer->args.cluster;
+    struct ending *ending = data;
+    const struct room_claim *claim = ending->row->claim;
+    g_auto(GStrv) counted = still_counted(ending->reclaimer, claim);
 
-    if (!*counted || claim_is_over(row->claim))
-        return claim_notes_remove(cluster, row->node, row->claim->uid, error);
-    g_autoptr(GPtrArray) over = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
-    g_ptr_array_add(over, claim_over(row->claim, (const char *const *)counted));
-    return claim_notes_replace(cluster, row->node, row->claim->uid, over, NULL) ||
-           claim_notes_remove(cluster, row->node, row->claim->uid, error);
+    g_hash_table_foreach_remove(sheet->pauses, is_forgiven, (gpointer)ending->reclaimer);
+    claim_sheet_remove(sheet, ending->row->node, claim->uid);
+    if (claim_is_over(claim))
+        return;
+    if (*counted)
+        claim_sheet_add(sheet, ending->row->node, claim_over(claim, (const char *const *)counted));
+    if (ending->in_vain)
+        pause_namespace(sheet, ending);
+    else if (ending->state == CLAIM_BOUND)
+        g_hash_table_remove(sheet->pauses, claim->ns);
 }
 
 static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum claim_state state)
 {
+    const bool missed = state == CLAIM_LAPSED || state == CLAIM_GONE || state == CLAIM_HALF;
+    struct ending ending = {reclaimer, row, state, missed && has_ended_any(reclaimer, row), 0};
     g_autoptr(GError) failure = NULL;
 
-    if (!take_back(reclaimer, row, &failure)) {
+    if (!claim_book_change(reclaimer->book, end_in, &ending, &failure)) {
+        row->state = row->state == CLAIM_WAITS ? CLAIM_STALE : row->state; /* of it nobody ends */
         log_event_limited(LOG_LEVEL_WARN, "claim cannot be taken back", LOG_TEXT("node", row->node),
                           LOG_TEXT("why", failure->message));
         return;
@@ -121,12 +127,17 @@ static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum c
     if (claim_is_over(row->claim))
         return;
     metrics_count(COUNTER_RECLAIMS, endings[state].result);
-    log_event(LOG_LEVEL_INFO, "claim on lent quota ended", LOG_TEXT("namespace", row->ns),
+    log_event(LOG_LEVEL_INFO, "claim on lent quota ended", LOG_TEXT("namespace", row->claim->ns),
               LOG_TEXT("pod", row->name), LOG_TEXT("uid", row->claim->uid),
               LOG_TEXT("node", row->node), LOG_TEXT("why", endings[state].text));
-    learn(reclaimer, row, state);
+    if (ending.paused_s > 0)
+        log_event(LOG_LEVEL_INFO, "nobody gives back to a namespace whose pod has not come",
+                  LOG_TEXT("namespace", row->claim->ns), LOG_NUMBER("seconds", ending.paused_s));
     if (state == CLAIM_LAPSED)
         tell_lapsed(reclaimer, row);
+    else if (state == CLAIM_WAITS)
+        reclaimer_remember(reclaimer, row->claim->uid)->again_ms =
+            reclaimer->now_ms + RECLAIM_AGAIN_MS;
     if (row->state == CLAIM_WAITS)
         row->state = CLAIM_STALE; /* of it nobody ends any more */
 }
@@ -135,7 +146,7 @@ static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum c
 static bool ends_group(const struct claim_row *row)
 {
     return row->state == CLAIM_LAPSED || row->state == CLAIM_UNSURE ||
-           (row->state == CLAIM_GONE && !claim_is_over(row->claim));
+           row->state == CLAIM_NODELESS || (row->state == CLAIM_GONE && !claim_is_over(row->claim));
 }
 
 /* What one of a group does not get, none of it gets. */
@@ -294,7 +305,9 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
     if (answer == DOOR_FAILED)
         return FATE_LATER;
     if (answer == DOOR_OPEN)
-        answer = door_end(&order, &evictee, &failure);
+        answer = claim_book_names(reclaimer->book, row->node, row->claim->uid, uid)
+                     ? door_end(&order, &evictee, &failure)
+                     : DOOR_UNWANTED;
     reclaimer_read_clock(reclaimer); /* that may have taken long, and counts from its end */
     const enum fate end = note_outcome(reclaimer, &order, answer, failure ? failure->message : "");
     if (end == FATE_EVICTED)
@@ -312,8 +325,6 @@ void evictions_send(struct reclaimer *reclaimer, GArray *rows)
             if (evict(reclaimer, row, *uid) != FATE_KEPT)
                 continue;
             end_claims(reclaimer, rows, row, CLAIM_WAITS);
-            reclaimer_remember(reclaimer, row->claim->uid)->again_ms =
-                reclaimer->now_ms + RECLAIM_AGAIN_MS;
         }
     }
 }

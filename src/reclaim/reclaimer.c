@@ -33,9 +33,8 @@ struct reclaimer *reclaimer_new(const struct reclaimer_args *args)
     reclaimer->permits = args->permits ? args->permits : own_permits(reclaimer);
     reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->stays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    reclaimer->written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    reclaimer->claimed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    reclaimer->pauses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    reclaimer->book = claim_book_new(args->store, args->files, args->files_data);
+    reclaimer->views = claim_views_new(args->store, args->cluster);
     worker_init(&reclaimer->worker);
     return reclaimer;
 }
@@ -49,9 +48,8 @@ void reclaimer_free(struct reclaimer *reclaimer)
         permits_free(reclaimer->permits);
     g_hash_table_unref(reclaimer->memories);
     g_hash_table_unref(reclaimer->stays);
-    g_hash_table_unref(reclaimer->written);
-    g_hash_table_unref(reclaimer->claimed);
-    g_hash_table_unref(reclaimer->pauses);
+    claim_book_free(reclaimer->book);
+    claim_views_free(reclaimer->views);
     g_free(reclaimer);
 }
 
@@ -74,20 +72,6 @@ static gboolean waits_no_more(gpointer uid, gpointer memory, gpointer data)
     return !store_pending(data, uid);
 }
 
-static gboolean is_seen(gpointer uid, gpointer until_ms, gpointer data)
-{
-    struct reclaimer *reclaimer = data;
-
-    return is_over(uid, until_ms, data) ||
-           nominations_claim(store_nominations(reclaimer->args.store), uid, NULL);
-}
-
-static gboolean is_forgiven(gpointer ns, gpointer pause, gpointer data)
-{
-    return ((const struct reclaimer *)data)->now_ms >=
-           ((const struct pause *)pause)->until_ms + RECLAIM_FORGET_MS;
-}
-
 static void forget_old(struct reclaimer *reclaimer)
 {
     struct store *store = reclaimer->args.store;
@@ -98,8 +82,6 @@ static void forget_old(struct reclaimer *reclaimer)
     permits_unlock(reclaimer->permits);
     g_hash_table_foreach_remove(reclaimer->stays, is_over, reclaimer);
     g_hash_table_foreach_remove(reclaimer->memories, waits_no_more, store);
-    g_hash_table_foreach_remove(reclaimer->written, is_seen, reclaimer);
-    g_hash_table_foreach_remove(reclaimer->pauses, is_forgiven, reclaimer);
     store_unlock(store);
 }
 
@@ -144,7 +126,7 @@ void reclaimer_look(struct reclaimer *reclaimer)
     struct store *store = reclaimer->args.store;
 
     reclaimer->term = leadership_term(reclaimer->args.leadership);
-    if (reclaimer->term == 0 || !store_is_synced(store))
+    if (!claim_book_read(reclaimer->book) || reclaimer->term == 0 || !store_is_synced(store))
         return;
     reclaimer_read_clock(reclaimer);
     forget_old(reclaimer);
@@ -153,14 +135,16 @@ void reclaimer_look(struct reclaimer *reclaimer)
     evictions_settle(reclaimer, rows);
     evictions_send(reclaimer, rows);
     claimants_serve(reclaimer, rows);
+    claim_views_show(reclaimer->views, claim_book_sheet(reclaimer->book), reclaimer->now_ms);
 }
 
 static void *run(void *data)
 {
     struct reclaimer *reclaimer = data;
 
-    while (worker_rest(&reclaimer->worker, LOOK_MS))
+    do {
         reclaimer_look(reclaimer);
+    } while (worker_rest(&reclaimer->worker, LOOK_MS));
     return NULL;
 }
 

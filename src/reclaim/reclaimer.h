@@ -4,15 +4,18 @@
  * Takes back what elastic quotas have lent: for pods that find no room though their namespaces are
  * within their mins, pods of namespaces above theirs are evicted (explain/reclaim/reclaim_plan.h says which).
  *
- * Whatever must not be forgotten is on the Nodes: a claim (wire/claim.h) names the pod, and those that end
- * for it. It is written before the first of them is evicted, keeps the room for the pod, and is taken away
- * when the pod has come, is gone, or has not come in time. Everything else follows from it: a replica that
- * takes over evicts whom the claims name and nobody has evicted yet. Right before each eviction the pod is
- * read once more, and it is asked whether its namespace has still borrowed as much.
+ * Whatever must not be forgotten is in one ConfigMap (wire/claim_sheet.h): a claim (wire/claim.h) names the pod, and
+ * those that end for it. It is written before the first of them is evicted, keeps the room for the pod, and is taken
+ * away when the pod has come, is gone, or has not come in time. Everything else follows from it: a replica that
+ * takes over evicts whom the claims name and nobody has evicted yet. Right before each eviction the claim and the pod
+ * are read once more, and it is asked whether its namespace has still borrowed as much. What Nodes show of claims
+ * decides nothing.
  *
- * A thread of its own; acts only where this replica serves and knows the cluster.
+ * A thread of its own. Every replica reads the claims, so that each keeps room by them; the others know them when they
+ * take over. It acts only where this replica serves and knows the cluster.
  */
 #include "evict/door.h"
+#include "reclaim/claim_config_map.h"
 #include "store/cluster.h"
 #include "verbs/denial.h"
 #include "verbs/leadership.h"
@@ -25,6 +28,8 @@ struct reclaimer_options {
 struct reclaimer_args {
     struct store *store;
     struct cluster *cluster;
+    const struct claim_files *files; /* where the claims are */
+    void *files_data;
     struct leadership *leadership; /* NULL: the only replica */
     const struct denials *denials; /* whose pods are placed here; NULL: all schedulers' */
     struct permits *permits; /* shared with what else evicts; NULL: its own, with these options */

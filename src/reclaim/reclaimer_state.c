@@ -42,16 +42,9 @@ struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid)
     return memory;
 }
 
-char *reclaimer_claim_key(const char *node, const char *uid)
+int64_t reclaimer_now_s(const struct reclaimer *reclaimer)
 {
-    return g_strconcat(node, " ", uid, NULL);
-}
-
-const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row)
-{
-    g_autofree char *key = reclaimer_claim_key(row->node, row->claim->uid);
-
-    return g_hash_table_lookup(reclaimer->claimed, key);
+    return reclaimer->now_ns / 1000000000;
 }
 
 bool reclaimer_counts(const struct reclaimer *reclaimer, const char *uid)

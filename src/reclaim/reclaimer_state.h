@@ -2,13 +2,15 @@
 #pragma once
 /* What a reclaimer is made of, for reclaimer.c, claimants.c and evictions.c alone. */
 #include "base/worker.h"
+#include "reclaim/claim_book.h"
+#include "reclaim/claim_views.h"
 #include "reclaim/claims.h"
 #include "reclaim/reclaimer.h"
 
 #define RECLAIM_AGAIN_MS 10000     /* for a pod for which nobody gives back */
 #define RECLAIM_PAUSE_MS 5000      /* for a pod that cannot be evicted now */
 #define RECLAIM_STAYS_MS 300000    /* for one that may not be ended */
-#define RECLAIM_FORGET_MS 14400000 /* four hours: the longest pause, and when it is forgotten */
+#define RECLAIM_BACKOFF_MAX_MS 14400000 /* four hours; a pause is forgotten as long after its end */
 
 /* What is known of a pod for which somebody gave back, or nobody did. */
 struct memory {
@@ -17,20 +19,14 @@ struct memory {
     int answer;         /* that was told last: enum reclaim_answer, or -1 */
 };
 
-/* In which nobody gives back to a namespace. */
-struct pause {
-    int64_t last_ms, until_ms;
-};
-
 struct reclaimer {
     struct reclaimer_args args;
     struct worker worker;
     struct permits *permits; /* those of the arguments, or its own */
     GHashTable *memories;   /* uid -> struct memory * */
     GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
-    GHashTable *written;    /* uid -> int64_t *: until when its claim is to be seen */
-    GHashTable *claimed;    /* node and uid -> the namespace of a claimant, until its claim ends */
-    GHashTable *pauses;     /* namespace -> struct pause * */
+    struct claim_book *book;
+    struct claim_views *views;
     uint64_t term;          /* of this look */
     uint64_t taken_over;    /* the last one that began with what others had done */
     int64_t now_ms, now_ns; /* when it was read last */
@@ -39,14 +35,12 @@ struct reclaimer {
 void reclaimer_read_clock(struct reclaimer *reclaimer);
 
 struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
-/* The namespace for which this replica has written the claim; NULL: another one has, or kubelet, whose word closes
- * nothing to others. The key of `claimed`: free with g_free. */
-char *reclaimer_claim_key(const char *node, const char *uid);
-const char *reclaimer_claimed_by(const struct reclaimer *reclaimer, const struct claim_row *row);
+/* Unix time. */
+int64_t reclaimer_now_s(const struct reclaimer *reclaimer);
 /* Within the minute, and whether a pod ends, as the permits know it. */
 bool reclaimer_counts(const struct reclaimer *reclaimer, const char *uid);
 bool reclaimer_ends(const struct reclaimer *reclaimer, const char *uid);
-/* Of `stays` and `written`. */
+/* Of `stays`. */
 void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);
 bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);
 

@@ -53,6 +53,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_PROMISE_GONE] = "promise-gone",
     [RECORD_OUTLOOK_BEGUN] = "outlook-begun",
     [RECORD_OUTLOOK] = "outlook",
+    [RECORD_CLAIMS] = "claims",
     [RECORD_MOVE] = "move",
     [RECORD_BOOKING] = "booking",
     [RECORD_LOST] = "lost",
@@ -85,7 +86,6 @@ void record_free(struct record *record)
     g_free(record->key);
     g_free(record->scheduler);
     g_free(record->quota);
-    g_free(record->claims);
     g_free(record);
 }
 
@@ -286,6 +286,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_PROMISE_GONE] = RECORD_PROMISE_GONE,
     [OBSERVED_OUTLOOK_BEGUN] = RECORD_OUTLOOK_BEGUN,
     [OBSERVED_OUTLOOK] = RECORD_OUTLOOK,
+    [OBSERVED_CLAIMS] = RECORD_CLAIMS,
     [OBSERVED_MOVE] = RECORD_MOVE,
 };
 
@@ -324,9 +325,6 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_NODE:
         record->key = g_strdup(what->node->name);
         record->paused = what->paused;
-        record->claims = g_strdup(what->claims);
-        if (what->claims)
-            json_key_string(writer, "claims", what->claims);
         record->change_ms = what->change_ms;
         if (what->change_ms)
             json_key_int(writer, "changing", what->change_ms);
@@ -450,6 +448,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_COMING:
         json_raw(begin_object(record, writer, "object"), what->coming, strlen(what->coming));
+        break;
+    case OBSERVED_CLAIMS:
+        json_raw(begin_object(record, writer, "object"), what->claims, strlen(what->claims));
         break;
     case OBSERVED_LEDGER:
         write_held(begin_object(record, writer, "object"), what->held);

@@ -10,9 +10,8 @@
  *                                                it, and its "scheduler"; of any the elastic "quota"
  *                                                that it asked for when it was bound, "" for none,
  *                                                where its label says another one now;
- *                                                of a node whose claims (wire/claim.h) cannot be read,
- *                                                the "claims" that count, "" for none; of one that is
- *                                                being changed, since when in ms ("changing")
+ *                                                of a node that is being changed, since when in ms
+ *                                                ("changing")
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
  *                                                of preempt besides "recalled": the last answer for the pod
  *                                                that it goes by (queue/clearings.h), if there is one
@@ -31,6 +30,8 @@
  *
  *   {"n":10,"kind":"promise","object":{…}}        a promise is stray (queue/strays.h), and of
  *   {"n":10,"kind":"promise-gone","key":UID,"result":DIALECT}  whom it is not, or no longer
+ *
+ *   {"n":10,"kind":"claims","object":{…}}         all claims on lent quota (wire/claim_sheet.h)
  *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
  *                                                  (record/queue_state.h), where there is an order
@@ -97,6 +98,7 @@ enum record_kind {
     RECORD_PROMISE_GONE,  /* or not, or no longer */
     RECORD_OUTLOOK_BEGUN, /* a value model is being made of what is known here */
     RECORD_OUTLOOK,       /* decisions go by it from here on */
+    RECORD_CLAIMS,        /* all claims on lent quota */
     RECORD_MOVE,          /* a step of a plan that is carried out; changes nothing by itself */
     RECORD_BOOKING,       /* one that was open where the file begins */
     RECORD_LOST,          /* that many are missing here */
@@ -108,7 +110,10 @@ enum record_kind {
 extern const char *const record_kinds[RECORD_KIND_N];
 extern const char *const record_steps[ATTEMPT_STEP_N];
 
-#define RECORD_FORMAT 4
+#define RECORD_FORMAT 5
+/* Without claims, which Nodes' annotations say there; of a node whose own cannot be read, "claims" are those that
+ * count, "" for none. */
+#define RECORD_FORMAT_4 4
 /* Without who has asked, and what of a pod may keep it from asking. */
 #define RECORD_FORMAT_3 3
 /* And without what has come of waiting. */
@@ -131,7 +136,6 @@ struct record {
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
-    char *claims;     /* that count on a node whose own cannot be read; else NULL */
     int64_t change_ms; /* monotonic: since when a node is being changed; 0: it is not */
     bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
     const struct dialect *dialect; /* of a promise */

@@ -20,7 +20,6 @@ struct known {
         *first_quota;  /* as a record has it, of the text and the first; of a booking, of what
                                 * was settled */
     int64_t change_ms; /* likewise */
-    char *claims;      /* of a node, as the record of the text has them */
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
     struct known *booking; /* of a bound pod: by which it was bound, or may be; owned, or NULL */
@@ -42,6 +41,7 @@ struct record_state {
     char *coming;  /* the last RECORD_COMING's object; NULL: the same */
     char *gangs;   /* the last RECORD_GANGS's object; NULL: the same */
     char *usage;   /* the last RECORD_USAGE's object; NULL: the same */
+    char *claims;  /* the last RECORD_CLAIMS's object; NULL: there are none */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
@@ -58,7 +58,6 @@ static void known_free(gpointer data)
     g_free(known->scheduler);
     g_free(known->quota);
     g_free(known->first_quota);
-    g_free(known->claims);
     g_free(known);
 }
 
@@ -89,6 +88,7 @@ void record_state_free(struct record_state *state)
     g_free(state->coming);
     g_free(state->gangs);
     g_free(state->usage);
+    g_free(state->claims);
     g_free(state);
 }
 
@@ -105,8 +105,6 @@ static void note_besides(struct known *known, const struct record *record)
 {
     g_free(known->quota);
     known->quota = g_strdup(record->quota);
-    g_free(known->claims);
-    known->claims = g_strdup(record->claims);
     known->change_ms = record->change_ms;
 }
 
@@ -404,6 +402,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->usage);
         state->usage = object_text(record);
         break;
+    case RECORD_CLAIMS:
+        g_free(state->claims);
+        state->claims = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
@@ -439,6 +441,7 @@ void record_state_lose(struct record_state *state)
     g_clear_pointer(&state->coming, g_free);
     g_clear_pointer(&state->gangs, g_free);
     g_clear_pointer(&state->usage, g_free);
+    g_clear_pointer(&state->claims, g_free);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -530,8 +533,6 @@ static void write_object_as(GString *text, enum record_kind kind, const struct k
         record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
     record_write_quota(&writer, object == known->text ? known->quota : known->first_quota);
-    if (object == known->text && known->claims)
-        json_key_string(&writer, "claims", known->claims);
     if (object == known->text && known->change_ms)
         json_key_int(&writer, "changing", known->change_ms);
     end_with(&writer, "object", object);
@@ -632,6 +633,8 @@ void record_state_write(const struct record_state *state, GString *text)
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
         write_open(text, item->data);
+    if (state->claims)
+        write_object(text, RECORD_CLAIMS, state->claims);
     if (state->waits)
         write_object(text, RECORD_WAITS, state->waits);
     if (state->rejects)

@@ -54,7 +54,7 @@ static bool check_beginning(const struct record_line *line, const struct store_o
         [RECORD_FORMAT_2] = "does not say which places were kept by then ('--arrival-hold')",
     };
 
-    if (line->before == 0 || line->format == RECORD_FORMAT ||
+    if (line->before == 0 || line->format >= RECORD_FORMAT_4 ||
         (line->format >= RECORD_FORMAT_2 && options->hold_ms == 0))
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID,
@@ -81,6 +81,7 @@ static bool read_header(struct replay *replay, const struct record_line *line, G
     if (replay->options.policy)
         options.policy = replay->options.policy;
     options.silent = true;
+    options.claims_on_nodes = line->format <= RECORD_FORMAT_4;
     replay->extender.store = store_new(&options);
     replay->learned = line->before == 0; /* then nothing is known, and that is all */
     for (int feed = 0; feed < FEED_N; feed++)
@@ -131,6 +132,7 @@ static const struct {
     [RECORD_NATIVE_POD_GROUP_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_GANGS] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_USAGE] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_CLAIMS] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
     [RECORD_ARRIVALS] = {replay_arrivals, .is_event = true, .has_object = true},
     [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},

@@ -3,6 +3,7 @@
 #include "record/replay_state.h"
 #include "record/queue_state.h"
 #include "record/usage_told.h"
+#include "wire/claim_sheet.h"
 #include "core/constraints.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
@@ -41,7 +42,7 @@ static bool end_list(struct replay *replay, const struct record_line *line, GErr
     return true;
 }
 
-/* What counts is not what the annotation says, which cannot be read. */
+/* In a record of an older format: what counts is not what the annotation says, which cannot be read. */
 static void choose_claims(struct replay *replay, const struct record_line *line,
                           struct node_view *node)
 {
@@ -300,6 +301,16 @@ static bool learn_gangs(struct replay *replay, const struct record_line *line, G
     return store_learn_gangs(replay->extender.store, replay->arena, line->object, error);
 }
 
+static bool apply_claims(struct replay *replay, const struct record_line *line, GError **error)
+{
+    g_autoptr(claim_sheet) sheet = claim_sheet_decode(replay->arena, line->object, error);
+
+    if (!sheet)
+        return false;
+    store_apply_claims(replay->extender.store, sheet);
+    return true;
+}
+
 static bool take_usage(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct idleness *idleness = usage_told_decode(replay->arena, line->object, error);
@@ -437,6 +448,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_NATIVE_POD_GROUP_GONE] = remove_group,
     [RECORD_GANGS] = learn_gangs,
     [RECORD_USAGE] = take_usage,
+    [RECORD_CLAIMS] = apply_claims,
     [RECORD_POLICY] = set_policy,
     [RECORD_OUTLOOK_BEGUN] = begin_outlook,
     [RECORD_OUTLOOK] = swap_outlook,

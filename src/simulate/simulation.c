@@ -216,6 +216,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->store =
         store_new(&(struct store_options){.dialects = options->dialects,
                                           .saved = true,
+                                          .claims_on_nodes = true,
                                           .policy = policy_begin(options->policy),
                                           .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
                                           .wait_loss = options->wait_loss,

@@ -17,7 +17,7 @@
 enum observed {
     OBSERVED_LIST_BEGIN,   /* feed */
     OBSERVED_LIST_END,     /* feed, spared */
-    OBSERVED_NODE,         /* node, paused, claims, change_ms */
+    OBSERVED_NODE,         /* node, paused, change_ms */
     OBSERVED_NODE_GONE,    /* key: its name */
     OBSERVED_POD,          /* pod, trust, quota */
     OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
@@ -54,6 +54,7 @@ enum observed {
     OBSERVED_PROMISE_GONE,   /* stray: its dialect and UID: it is not */
     OBSERVED_OUTLOOK_BEGUN,  /* a value model is being made of what is known now */
     OBSERVED_OUTLOOK,        /* decisions go by it from here on */
+    OBSERVED_CLAIMS,         /* claims */
     OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
 };
 
@@ -73,8 +74,7 @@ struct observation {
     enum feed feed;
     bool spared; /* see store_list_spare */
     const struct node_view *node;
-    const char *
-        claims; /* that count, where the Node's own cannot be read (wire/claim.h), "" for none; else NULL */
+    const char *claims; /* JSON: all that count (wire/claim_sheet.h) */
     int64_t change_ms; /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
     const struct configmap_view *configmap;

@@ -81,6 +81,7 @@ struct store *store_new(const struct store_options *options)
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
+    store->claim_views = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     store->expecting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -124,6 +125,8 @@ void store_free(struct store *store)
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);
+    g_hash_table_unref(store->claim_views);
+    g_free(store->claims_trouble);
     idleness_unref(store->idleness);
     g_hash_table_unref(store->expecting);
     g_hash_table_unref(store->health);

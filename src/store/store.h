@@ -65,6 +65,7 @@ struct store_options {
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
     bool reclaim_uncontrolled; /* also from pods that no controller creates again */
     int64_t reclaim_delay_ms;  /* for whom that has waited for so long */
+    bool claims_on_nodes; /* claims are what Nodes show: of a saved cluster, where nobody ends */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
     struct seals *seals; /* store/seals/seals.h; borrowed; NULL: annotations are believed */
@@ -332,6 +333,17 @@ bool store_learn_coming(struct store *store, struct json_arena *arena, const cJS
                         GError **error);
 bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
                          GError **error);
+
+/* All claims on lent quota, as their ConfigMap has them. */
+struct claim_sheet;
+void store_apply_claims(struct store *store, const struct claim_sheet *sheet);
+/* Why they cannot be read, so that nobody ends for any; NULL: they can. Free with g_free. */
+void store_set_claims_trouble(struct store *store, const char *why);
+char *store_claims_trouble(struct store *store);
+/* Under the lock: whether the Node's annotation shows these claims, NULL for none; and the Nodes that show any,
+ * which is to be freed with g_strfreev. */
+bool store_shows_claims(const struct store *store, const char *node, const char *text);
+char **store_list_claim_views(const struct store *store);
 
 /* Under the lock: room that is kept for pods, by claims (wire/claim.h) too. */
 const struct nominations *store_nominations(const struct store *store);

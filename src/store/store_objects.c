@@ -47,62 +47,6 @@ static void note_mark(struct store *store, const char *node, struct plan_mark *t
         g_hash_table_replace(store->marks, g_strdup(node), take_mark);
 }
 
-/* Under the lock: a pod whose claim has come or gone. */
-static void nominate(struct store *store, const char *uid)
-{
-    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
-
-    if (pending)
-        nominations_note(store->nominations,
-                         &(struct pod_view){.uid = uid,
-                                            .priority = pending->priority,
-                                            .created = pending->created,
-                                            .nominated_node = pending->nominated_node,
-                                            .terminating = pending->terminating},
-                         pending->request);
-}
-
-static void nominate_all(struct store *store, const GPtrArray *claims)
-{
-    for (guint i = 0; claims && i < claims->len; i++)
-        nominate(store, ((const struct room_claim *)claims->pdata[i])->uid);
-}
-
-static bool is_same_claims(const GPtrArray *known, const char *text)
-{
-    g_autofree char *now = known ? claims_encode(known) : NULL;
-
-    return g_strcmp0(now, text) == 0;
-}
-
-/* Under the lock: those that count. */
-static char *claims_text(const struct store *store, const char *node)
-{
-    const GPtrArray *claims = nominations_claims(store->nominations, node);
-    char *text = claims ? claims_encode(claims) : NULL;
-
-    return text ? text : g_strdup("");
-}
-
-/* Under the lock. What cannot be read changes nothing. */
-static void note_claims(struct store *store, const char *node, const char *text, GError **error)
-{
-    const GPtrArray *known = nominations_claims(store->nominations, node);
-
-    if (is_same_claims(known, text))
-        return;
-    GPtrArray *claims = claims_decode(text, error);
-    if (!claims)
-        return;
-    g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; known && i < known->len; i++)
-        g_ptr_array_add(before, g_strdup(((const struct room_claim *)known->pdata[i])->uid));
-    nominations_set_claims(store->nominations, node, claims);
-    for (guint i = 0; i < before->len; i++)
-        nominate(store, before->pdata[i]);
-    nominate_all(store, nominations_claims(store->nominations, node));
-}
-
 /* Under the lock. A time in the future is that at which it was first seen. */
 static void date_heartbeat(const struct store *store, const struct node *node,
                            struct heartbeat *heartbeat)
@@ -136,7 +80,7 @@ static bool is_back(const struct node *node, const struct node_facts *facts)
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
-    g_autofree char *warning = NULL, *claims = NULL;
+    g_autofree char *warning = NULL;
     g_autoptr(GError) failure = NULL, unread = NULL, unclaimed = NULL;
     struct plan_mark *mark = read_mark(store, view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
@@ -179,19 +123,17 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_note_policy(store, view->name, node->policy);
     mark_node(store, view);
     note_mark(store, view->name, mark);
-    note_claims(store, view->name,
-                view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
-    if (unclaimed)
-        claims = claims_text(store, view->name);
+    store_note_claim_view(store, view->name,
+                          view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY),
+                          &unclaimed);
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
         freed)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
     store_unlock(store);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_NODE, number, .node = view, .paused = paused,
-                                        .claims = claims, .change_ms = change_ms});
+    observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view,
+                                                         .paused = paused, .change_ms = change_ms});
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
@@ -221,7 +163,7 @@ void store_delete_node(struct store *store, const char *name)
     rejects_forget_node(store->rejects, name);
     changes_forget(store->changes, name);
     note_mark(store, name, NULL);
-    note_claims(store, name, NULL, NULL);
+    store_note_claim_view(store, name, NULL, NULL);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

@@ -76,6 +76,8 @@ struct store {
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];
+    GHashTable *claim_views; /* node name -> hash of the claims that its annotation shows, not 0 */
+    char *claims_trouble;    /* why the claims cannot be read, or NULL */
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     char *unwatched[FEED_N]; /* why no watch of it lives, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
@@ -102,6 +104,11 @@ void store_note_coming(struct store *store, const char *uid, int64_t now_ns);
 void store_begin_coming(struct store *store, const struct moment *moment);
 /* coming/coming_told.c, under the lock, for a record: who is on the way, as JSON; for g_free. */
 char *store_tell_coming(struct store *store);
+
+/* coming/store_claims.c, under the lock: the Node's annotation shows these claims; NULL: it is not there. */
+void store_note_claim_view(struct store *store, const char *node, const char *text, GError **error);
+/* The same, for a record: all that count, as JSON; for g_free. */
+char *store_tell_claims(struct store *store);
 
 /* store_hopes.c, under the lock: the pod waits, or asks for something else; the node has changed, or is gone. */
 void store_hope_pod(struct store *store, const char *uid);

@@ -132,17 +132,16 @@ static void free_claim(gpointer claim)
     claim_free(claim);
 }
 
-GPtrArray *claims_decode(const char *text, GError **error)
+GPtrArray *claims_new(void)
 {
-    g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func(free_claim);
+    return g_ptr_array_new_with_free_func(free_claim);
+}
+
+GPtrArray *claims_read_array(struct json_arena *arena, const cJSON *array, GError **error)
+{
+    g_autoptr(GPtrArray) claims = claims_new();
     const cJSON *item;
 
-    if (!text || !*text)
-        return g_steal_pointer(&claims);
-    g_autoptr(json_arena) arena = json_arena_new();
-    const cJSON *array = json_parse(arena, text, strlen(text), error);
-    if (!array)
-        return NULL;
     if (!cJSON_IsArray(array)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "no array");
         return NULL;
@@ -154,32 +153,47 @@ GPtrArray *claims_decode(const char *text, GError **error)
     return g_steal_pointer(&claims);
 }
 
+GPtrArray *claims_decode(const char *text, GError **error)
+{
+    if (!text || !*text)
+        return claims_new();
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *array = json_parse(arena, text, strlen(text), error);
+
+    return array ? claims_read_array(arena, array, error) : NULL;
+}
+
+void claims_write(struct json_writer *writer, const GPtrArray *claims)
+{
+    json_begin_array(writer);
+    for (guint i = 0; i < claims->len; i++) {
+        const struct room_claim *claim = claims->pdata[i];
+        json_begin_object(writer);
+        json_key_string(writer, "for", claim->uid);
+        if (claim->ns)
+            json_key_string(writer, "namespace", claim->ns);
+        if (claim->group)
+            json_key_string(writer, "group", claim->group);
+        json_key_int(writer, "since", claim->since_s);
+        if (claim->card != CARD_UNKNOWN)
+            json_key_int(writer, "card", claim->card);
+        json_key_array(writer, "ends");
+        for (char **uid = claim->ends; *uid; uid++)
+            json_string(writer, *uid);
+        json_end_array(writer);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 char *claims_encode(const GPtrArray *claims)
 {
-    GString *text = g_string_new(NULL);
     struct json_writer writer;
 
     if (claims->len == 0)
-        return g_string_free(text, TRUE);
+        return NULL;
+    GString *text = g_string_new(NULL);
     json_writer_init(&writer, text);
-    json_begin_array(&writer);
-    for (guint i = 0; i < claims->len; i++) {
-        const struct room_claim *claim = claims->pdata[i];
-        json_begin_object(&writer);
-        json_key_string(&writer, "for", claim->uid);
-        if (claim->ns)
-            json_key_string(&writer, "namespace", claim->ns);
-        if (claim->group)
-            json_key_string(&writer, "group", claim->group);
-        json_key_int(&writer, "since", claim->since_s);
-        if (claim->card != CARD_UNKNOWN)
-            json_key_int(&writer, "card", claim->card);
-        json_key_array(&writer, "ends");
-        for (char **uid = claim->ends; *uid; uid++)
-            json_string(&writer, *uid);
-        json_end_array(&writer);
-        json_end_object(&writer);
-    }
-    json_end_array(&writer);
+    claims_write(&writer, claims);
     return g_string_free(text, FALSE);
 }

@@ -2,17 +2,20 @@
 #pragma once
 /*
  * Room on a Node that is given back to a pod whose namespace is sure of it: who it is for, since when, and
- * whose end makes it. Kept as an annotation of the Node, so that every replica knows it and a restart
- * forgets nothing:
+ * whose end makes it. Kept in a ConfigMap (wire/claim_sheet.h), so that every replica knows it and a restart forgets
+ * nothing. The Node's annotation shows it to people:
  *
  *   gpuledger.io/reclaim: '[{"for":"UID","namespace":"ml","group":"ml/train","since":1764100000,"card":3,
  *                            "ends":["UID","UID"]}]'
  *
- * Pods' authors cannot write it. It counts for CLAIM_MS, whatever becomes of whoever wrote it.
+ * Kubelet may write there what it likes, so nobody ends by it. A claim counts for CLAIM_MS, whatever becomes of
+ * whoever wrote it.
  *
  * A claim that has ended leaves one for "over UID", which is no pod and keeps no room, while those that were evicted
  * for it count in the minute of whoever takes over.
  */
+#include "json/json.h"
+
 #include <gpuledger/ledger.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +46,12 @@ void claim_free(struct room_claim *claim); /* NULL is ignored */
 /* Whether it still counts; one of the future does not. */
 bool claim_counts(const struct room_claim *claim, int64_t now_ns);
 bool claim_names(const struct room_claim *claim, const char *uid); /* among those that end */
+
+/* None. */
+GPtrArray *claims_new(void);
+/* As a part of something else. NULL, with an error: they cannot be read, or are too many. */
+GPtrArray *claims_read_array(struct json_arena *arena, const cJSON *array, GError **error);
+void claims_write(struct json_writer *writer, const GPtrArray *claims);
 
 /* The annotation's text; NULL: there is none. An array of struct room_claim *, which it owns; NULL, with an
  * error: it cannot be read, or has too many. */

@@ -409,7 +409,7 @@ class Files(Case):
 
     def test_another_format(self):
         header = json.loads(self.whole[0])
-        self.fails("line 1: format 5 is not understood", json.dumps({**header, "format": 5}) + "\n")
+        self.fails("line 1: format 6 is not understood", json.dumps({**header, "format": 6}) + "\n")
         header["options"]["colour"] = "red"
         self.fails("line 1: option '--colour'", json.dumps(header) + "\n")
 

@@ -2,6 +2,7 @@
 #include "lending_cluster.h"
 
 #include "chance.h"
+#include "../unit/fake_claims.h"
 #include "../unit/literals.h"
 
 #include "base/log.h"
@@ -122,10 +123,10 @@ static void tell_node(int node)
         .name = name,
         .capacity = PAIRS({"aliyun.com/gpu-mem", units}, {"aliyun.com/gpu-count", count}),
     };
-    const struct string_pair note[] = {{CLAIM_KEY, lending.notes[node].text}};
+    const struct string_pair note[] = {{CLAIM_KEY, lending.notes[node].shown}};
 
     view.allocatable = view.capacity;
-    if (lending.notes[node].text)
+    if (lending.notes[node].shown)
         view.annotations = (struct string_pairs){note, 1};
     store_apply_node(lending.store, &view);
 }
@@ -134,14 +135,10 @@ static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, 
                              int64_t deadline_ms, struct node_view *ret_node, GError **error)
 {
     const int node = name[1] - '0' + (name[2] ? 10 * (name[1] - '0') + name[2] - name[1] : 0);
-    struct string_pair *pair = json_arena_alloc(arena, sizeof *pair);
     char *version = json_arena_alloc(arena, 16);
 
     g_snprintf(version, 16, "%d", lending.notes[node].version);
-    *pair = (struct string_pair){CLAIM_KEY, lending.notes[node].text};
     *ret_node = (struct node_view){.name = name, .resource_version = version};
-    if (lending.notes[node].text)
-        ret_node->annotations = (struct string_pairs){pair, 1};
     return OUTCOME_OK;
 }
 
@@ -227,15 +224,30 @@ static enum outcome annotate_node(struct cluster *cluster, const struct node_ann
         g_set_error(error, g_quark_from_static_string("test"), 0, "the Node has changed");
         return OUTCOME_CONFLICT;
     }
-    g_autofree char *before = lending.notes[node].text;
-    lending.notes[node].text = g_strdup(annotation->value);
+    g_free(lending.notes[node].shown);
+    lending.notes[node].shown = g_strdup(annotation->value);
     lending.notes[node].version++;
-    judge_claims(node, before);
-    if (lending.shaky && chance_percent(10))
-        lending.deposed = true;
     if (!lending.chaos || chance_percent(80))
         tell_node(node); /* else the watch is late */
     return OUTCOME_OK;
+}
+
+/* Of the ConfigMap, split by nodes. */
+static void note_written(void)
+{
+    for (int node = 0; node < lending.n_nodes; node++) {
+        g_autofree char *name = g_strdup_printf("n%d", node), *before = lending.notes[node].text;
+        lending.notes[node].text = fake_claims_on(name);
+        judge_claims(node, before);
+    }
+    if (lending.shaky && chance_percent(10))
+        lending.deposed = true;
+}
+
+static bool conflicts(void)
+{
+    fake_claims.lost = lending.chaos && chance_percent(5);
+    return lending.chaos && chance_percent(10);
 }
 
 static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -476,6 +488,7 @@ void lending_take_over(void)
     lending.reclaimer = reclaimer_new(&(struct reclaimer_args){
         .store = lending.store,
         .cluster = &cluster,
+        .files = &fake_claims_files,
         .leadership = &leadership,
         .evict = evict,
         .options = {.delay_ms = 3000,
@@ -491,8 +504,13 @@ void lending_begin(int spaces, int nodes, int cards)
         reclaimer_free(g_steal_pointer(&lending.reclaimer));
         store_free(lending.store);
     }
-    for (int i = 0; i < LENDING_NODES; i++)
+    for (int i = 0; i < LENDING_NODES; i++) {
         g_clear_pointer(&lending.notes[i].text, g_free);
+        g_clear_pointer(&lending.notes[i].shown, g_free);
+    }
+    fake_claims_reset();
+    fake_claims.written = note_written;
+    fake_claims.conflicts = conflicts;
     memset(lending.pods, 0, sizeof lending.pods);
     memset(lending.evicted_units, 0, sizeof lending.evicted_units);
     lending.chaos = lending.quiet = lending.shaky = lending.unsure = lending.stuck = false;

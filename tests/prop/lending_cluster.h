@@ -47,7 +47,8 @@ struct lending {
     struct lending_pod pods[LENDING_PODS];
     int n_spaces, n_nodes, n_cards; /* cards of each node */
     struct node_note {
-        char *text; /* the annotation with claims, or NULL */
+        char *text;  /* the claims on it, as the ConfigMap has them, or NULL */
+        char *shown; /* what its annotation says, or NULL */
         int version;
     } notes[LENDING_NODES];
     struct store *store;

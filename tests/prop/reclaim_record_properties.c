@@ -16,6 +16,7 @@
 #include "store/images/ledger_reader.h"
 #include "store/images/queue_image.h"
 #include "verbs/extender.h"
+#include "wire/claim_sheet.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +76,7 @@ static void begin_file(struct store *store)
 
     tape.replay = replay_new(&(struct replay_options){.configure = configure, .data = store});
     g_string_printf(text,
-                    "{\"kind\":\"header\",\"format\":4,\"before\":%" G_GUINT64_FORMAT
+                    "{\"kind\":\"header\",\"format\":5,\"before\":%" G_GUINT64_FORMAT
                     ",\"options\":{}}\n",
                     tape.written);
     if (tape.written > 0)
@@ -381,25 +382,41 @@ static void tell_stranger(const struct asking *pod, int nominated)
                     });
 }
 
-/* Claims for strangers, and for whom the Node has some already; or what is none. */
-static char *any_claims(int node, const struct asking *strangers)
+/* Those that there are, and on one node some for strangers. */
+static void tell_claims(int node, const struct asking *strangers)
 {
-    static const char *const unread[] = {"x", "{}", "[1]", "[{\"for\":\"a\"}]"};
-    g_autoptr(GPtrArray) claims = claims_decode(lending.notes[node].text, NULL);
+    g_autoptr(claim_sheet) sheet = claim_sheet_new();
+    g_autofree char *name = g_strdup_printf("n%d", node);
 
-    if (chance_percent(25))
-        return g_strdup(unread[chance_below(G_N_ELEMENTS(unread))]);
+    for (int i = 0; i < lending.n_nodes; i++) {
+        g_autoptr(GPtrArray) claims = claims_decode(lending.notes[i].text, NULL);
+        g_autofree char *other = g_strdup_printf("n%d", i);
+        for (guint j = 0; j < claims->len; j++)
+            claim_sheet_add(sheet, other, claim_dup(claims->pdata[j]));
+    }
     for (int i = 0; i < STRANGERS; i++) {
         const int at = (int)chance_below(LENDING_PODS);
         g_autofree char *uid = g_strdup_printf("p%d-%u", at, lending.pods[at].born);
         const char *const ends[] = {uid, NULL};
         const int64_t age_s = chance_percent(10) ? CLAIM_MS / 1000 - 1 : chance_between(0, 3);
         if (chance_percent(50))
-            g_ptr_array_add(claims,
-                            claim_new(strangers[i].uid, lending.moment.now_ns / 1000000000 - age_s,
-                                      (int32_t)chance_between(-1, lending.n_cards - 1), ends));
+            continue;
+        struct room_claim *claim =
+            claim_new(strangers[i].uid, lending.moment.now_ns / 1000000000 - age_s,
+                      (int32_t)chance_between(-1, lending.n_cards - 1), ends);
+        claim->ns = g_strdup("stranger");
+        claim_sheet_add(sheet, name, claim);
     }
-    return claims_encode(claims);
+    store_apply_claims(lending.store, sheet);
+}
+
+/* What decides nothing: claims that a Node shows, or what is none. */
+static const char *any_view(void)
+{
+    static const char *const views[] = {NULL, "x", "[{\"for\":\"a\"}]",
+                                        "[{\"for\":\"a\",\"since\":1764100000,\"ends\":[]}]"};
+
+    return views[chance_below(G_N_ELEMENTS(views))];
 }
 
 /* A room that a plan keeps for a stranger; NULL: none. */
@@ -445,8 +462,9 @@ static void tell_any(const struct asking *strangers)
         return;
     }
     const int node = (int)chance_below((uint32_t)lending.n_nodes);
-    g_autofree char *claims = any_claims(node, strangers), *mark = any_mark(strangers);
-    tell_node(node, claims, mark);
+    g_autofree char *mark = any_mark(strangers);
+    tell_node(node, any_view(), mark);
+    tell_claims(node, strangers);
 }
 
 /* All is listed anew. */
@@ -455,9 +473,8 @@ static void list_all(const struct asking *strangers)
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(lending.store, (enum feed)feed);
         for (int i = 0; feed == FEED_NODES && i < lending.n_nodes; i++) {
-            g_autofree char *claims = chance_percent(50) ? g_strdup("x") : any_claims(i, strangers);
             g_autofree char *mark = any_mark(strangers);
-            tell_node(i, claims, mark);
+            tell_node(i, any_view(), mark);
         }
         for (int i = 0; feed == FEED_ELASTIC_QUOTAS && i < lending.n_spaces; i++)
             tell_quota(i);

@@ -3,7 +3,7 @@
 #include "suite.h"
 
 #include "explained_cluster.h"
-#include "wire/claim.h"
+#include "wire/claim_sheet.h"
 
 #define TREE "quota.scheduling.koordinator.sh/"
 #define QUOTA(ns, spec) "{'metadata':{'name':'q','namespace':'" ns "'},'spec':{" spec "}}"
@@ -378,14 +378,14 @@ START_TEST(a_pod_that_does_not_wait_is_none)
 }
 END_TEST
 
-static void add_claim(const char *uid, const char *ends)
+static void add_claim(const char *uid, const char *ending)
 {
-    g_autofree char *claim =
-        g_strdup_printf("'" CLAIM_KEY "':'[{\\\"for\\\":\\\"%s\\\",\\\"since\\\":%" G_GINT64_FORMAT
-                        ",\\\"ends\\\":[%s]}]'",
-                        uid, g_get_real_time() / G_USEC_PER_SEC, ends);
+    const char *const ends[] = {ending, NULL};
+    g_autoptr(claim_sheet) sheet = claim_sheet_new();
 
-    add_node((struct said_node){"n", .annotations = claim});
+    claim_sheet_add(sheet, "n",
+                    claim_new(uid, g_get_real_time() / G_USEC_PER_SEC, CARD_UNKNOWN, ends));
+    store_apply_claims(told, sheet);
 }
 
 /* Room that is made for one pod is not there for another, and counts for its namespace. */
@@ -393,7 +393,7 @@ START_TEST(claims_have_their_room)
 {
     populate(&borrowed);
     add_waiting(3);
-    add_claim("b/p0", "\\\"a/a1\\\"");
+    add_claim("b/p0", "a/a1");
     g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
     g_autoptr(reclaim_plan) second = make_plan(ground, 1, 1);
     expect_plan(second, RECLAIM_FOUND, "a/a0 on n", "n/0");
@@ -412,7 +412,7 @@ START_TEST(a_claim_without_room_counts)
     add_pod((struct said_pod)ON("a", "a0", "0"));
     add_pod((struct said_pod)ON("a", "a1", "1"));
     add_waiting(2);
-    add_claim("b/p0", "");
+    add_claim("b/p0", NULL);
     g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
     g_autoptr(reclaim_plan) plan = make_plan(ground, 1, 1);
     expect_plan(plan, RECLAIM_ABOVE_MIN, "", "");

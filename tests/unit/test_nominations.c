@@ -8,6 +8,7 @@
 #include "queue/gangs/gangs.h"
 #include "store/feasibility.h"
 #include "suite.h"
+#include "wire/claim_sheet.h"
 #include "world.h"
 
 #include <string.h>
@@ -131,11 +132,35 @@ static void keep_for(const char *who, int64_t seconds)
     mark(text);
 }
 
-/* NULL: it has no claims. */
+static struct claim_sheet *sheet; /* what there is */
+
+static void begin_sheet(void)
+{
+    sheet = claim_sheet_new();
+}
+
+static void end_sheet(void)
+{
+    claim_sheet_free(sheet);
+}
+
+/* NULL: it has no claims. What cannot be read changes nothing. */
 static void set_claims(const char *node, const char *text)
 {
+    g_autoptr(GPtrArray) claims = claims_decode(text, NULL);
+
+    if (claims)
+        g_hash_table_remove(sheet->nodes, node);
+    for (guint i = 0; claims && i < claims->len; i++)
+        claim_sheet_add(sheet, node, claim_dup(claims->pdata[i]));
+    store_apply_claims(extender.store, sheet);
+}
+
+/* What a Node shows keeps no room. */
+static void show_claims(const char *node, const char *text)
+{
     struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}};
-    const struct string_pair notes[] = {{"gpuledger.io/reclaim", text}};
+    const struct string_pair notes[] = {{CLAIM_KEY, text}};
 
     store_apply_node(extender.store, &(struct node_view){.name = node,
                                                          .capacity = {capacity, 2},
@@ -168,6 +193,24 @@ START_TEST(of_two_claims_the_latest_counts)
     claim("n2", -1);                          /* and then what the pod's status says */
     ck_assert(passes("small", "3", 9, "n2")); /* to those that are more important, nothing */
     ck_assert(!passes("small", "3", 0, "n2"));
+}
+END_TEST
+
+/* What a Node shows keeps no room: its kubelet may have written it. */
+START_TEST(what_a_node_shows_keeps_nothing)
+{
+    g_autofree char *text =
+        g_strdup_printf("[{\"for\":\"urgent\",\"since\":%" G_GINT64_FORMAT ",\"ends\":[]}]",
+                        g_get_real_time() / G_USEC_PER_SEC);
+
+    apply((struct pod){"whole", "10", .node = "n1", .card = "0"});
+    apply((struct pod){"urgent", "8"});
+    show_claims("n1", text);
+    ck_assert(passes("small", "3", 9, "n1"));
+    claim("n1", 5);
+    ck_assert(!passes("small", "3", 9, "n1"));
+    show_claims("n1", NULL);
+    ck_assert(!passes("small", "3", 9, "n1"));
 }
 END_TEST
 
@@ -492,10 +535,12 @@ int main(void)
     TCase *tests = tcase_create("nominations");
 
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, begin_sheet, end_sheet);
     tcase_add_test(tests, others_do_not_take_the_room);
     tcase_add_test(tests, the_pod_does_not_compete_with_itself);
     tcase_add_test(tests, the_more_important_pay_no_heed);
     tcase_add_loop_test(tests, of_two_claims_the_latest_counts, 0, 2);
+    tcase_add_test(tests, what_a_node_shows_keeps_nothing);
     tcase_add_test(tests, a_claim_waits_for_who_ends_anyway);
     tcase_add_loop_test(tests, a_nomination_ends, 0, 6);
     tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 3);

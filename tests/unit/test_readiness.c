@@ -37,6 +37,8 @@ START_TEST(reasons_are_for_those_who_may_look)
     g_auto(http_reply) bare = {0};
     g_auto(http_reply) shown = {0};
     g_auto(http_reply) troubled = {0};
+    g_auto(http_reply) closed = {0};
+    g_auto(http_reply) withheld = {0};
 
     ck_assert(g_file_set_contents(path, "secret", -1, NULL));
     routes[OPERATIONS].bearer = bearer_new(path, NULL);
@@ -53,6 +55,14 @@ START_TEST(reasons_are_for_those_who_may_look)
     call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &troubled);
     ck_assert_int_eq(troubled.status, 200);
     ck_assert_ptr_null(strstr(troubled.body->str, "hunter2"));
+    /* So with claims: pods are bound all the same. */
+    store_set_claims_trouble(extender.store, "its sum is another");
+    call(OPERATIONS, "GET", "/readyz?verbose", token, NULL, &closed);
+    ck_assert_int_eq(closed.status, 200);
+    ck_assert_ptr_nonnull(strstr(closed.body->str, "[-]claims on lent quota cannot be read; nobody "
+                                                   "ends: its sum is another\n"));
+    call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &withheld);
+    ck_assert_ptr_nonnull(strstr(withheld.body->str, "nobody ends: reason withheld\n"));
     g_clear_pointer(&routes[OPERATIONS].bearer, bearer_free);
     unlink(path);
     rmdir(folder);

@@ -3,6 +3,7 @@
  * Who gives back what a namespace has lent, how fast, and what is asked right before each of them ends. One node of
  * four cards: namespace a has them all, and is sure of one; b is sure of three.
  */
+#include "fake_claims.h"
 #include "suite.h"
 #include "literals.h"
 
@@ -35,7 +36,7 @@ static struct reclaimer *reclaimer;
 static struct reclaimer_options options;
 static struct denials *denials; /* NULL: pods of all schedulers are placed here */
 static struct moment moment;
-static char *claims;   /* of the Node */
+static char *claims;   /* on the Node, as the ConfigMap has them */
 static GString *asked; /* of evictions: "a0? a0" */
 static unsigned n_tried, n_evicted;
 static void (*at_read)(void);  /* happens while a pod is read; NULL: nothing */
@@ -111,12 +112,10 @@ static void apply(const char *ns, int i, int card, const struct lender *lender)
 /* What the watches show. */
 static void tell(void)
 {
-    const struct string_pair note = {CLAIM_KEY, claims};
     int n_come = 0;
 
     store_apply_node(known, &(struct node_view){
                                 .name = "n",
-                                .annotations = {&note, claims != NULL},
                                 .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"}),
                                 .allocatable = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
     for (int i = 0; i < LENDERS; i++)
@@ -128,19 +127,20 @@ static void tell(void)
 static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, const char *name,
                              int64_t deadline_ms, struct node_view *ret_node, GError **error)
 {
-    struct string_pair *pair = json_arena_alloc(arena, sizeof *pair);
-
-    *pair = (struct string_pair){CLAIM_KEY, claims};
-    *ret_node = (struct node_view){.name = name, .annotations = {pair, claims != NULL}};
+    *ret_node = (struct node_view){.name = name};
     return OUTCOME_OK;
 }
 
 static enum outcome annotate_node(struct cluster *cluster, const struct node_annotation *annotation,
                                   int64_t deadline_ms, GError **error)
 {
-    g_free(claims);
-    claims = g_strdup(annotation->value);
     return OUTCOME_OK;
+}
+
+static void note_written(void)
+{
+    g_free(claims);
+    claims = fake_claims_on("n");
 }
 
 static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -200,6 +200,7 @@ static void setup(void)
     n_wanting = WANTING;
     first_wanting = 0;
     at_read = NULL;
+    fake_claims.written = note_written;
     wanting = NULL;
     memset(come, 0, sizeof come);
     for (int i = 0; i < LENDERS; i++)
@@ -228,6 +229,7 @@ static void teardown(void)
     reclaimer = NULL;
     store_free(known);
     g_clear_pointer(&claims, g_free);
+    fake_claims_reset();
     g_clear_pointer(&denials, denials_free);
     g_string_free(asked, TRUE);
 }
@@ -238,6 +240,7 @@ static void pass(int seconds)
     if (!reclaimer)
         reclaimer = reclaimer_new(&(struct reclaimer_args){.store = known,
                                                            .cluster = &cluster,
+                                                           .files = &fake_claims_files,
                                                            .leadership = &leader,
                                                            .denials = denials,
                                                            .evict = evict,
@@ -672,18 +675,38 @@ START_TEST(a_namespace_whose_pods_do_not_come_waits_longer_each_time)
 }
 END_TEST
 
-/* A kubelet may write a claim that has lapsed, and for which pods seem to have ended, onto its Node. */
-START_TEST(a_claim_that_was_not_written_here_pauses_no_namespace)
+/* Whoever takes over, or begins anew. */
+START_TEST(a_pause_outlasts_who_has_begun_it)
 {
-    claims = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
-                             ",\"ends\":[\"gone-1\",\"gone-2\"]}]",
-                             moment.now_ns / 1000000000 - 2 * CLAIM_MS / 1000);
-    pass(1);
-    ck_assert_uint_eq(n_claims(), 0);
     let_one_want();
-    first_wanting = 0;
-    n_wanting = 2; /* another pod of that namespace */
-    ck_assert_int_lt(await_eviction(), 30);
+    await_eviction();
+    go_in_vain();
+    g_clear_pointer(&reclaimer, reclaimer_free);
+    let_another_want();
+    ck_assert_int_ge(await_eviction(), 50);
+}
+END_TEST
+
+/* What does not fit is not claimed. */
+START_TEST(claims_of_a_namespace_are_so_many_at_most)
+{
+    const char *const none[] = {"gone", NULL};
+
+    let_one_want();
+    for (int i = 0; i < CLAIM_SHEET_NAMESPACE_MAX; i++) {
+        g_autofree char *uid = g_strdup_printf("over %d", i), *node = g_strdup_printf("m%d", i);
+        struct room_claim *claim = claim_new(uid, moment.now_ns / 1000000000, 0, none);
+        claim->ns = g_strdup(i == 0 && _i == 1 ? "c" : "b");
+        fake_claims_put(node, claim);
+    }
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    fake_claims.n_writes = 0;
+    pass(10);
+    g_autofree char *why = store_claims_trouble(known);
+    ck_assert_ptr_null(why); /* nor is written what could not be read */
+    ck_assert_uint_eq(n_claims(), _i);
+    ck_assert_uint_eq(fake_claims.n_writes, _i);
 }
 END_TEST
 
@@ -711,7 +734,8 @@ int main(void)
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
     tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
     tcase_add_test(tests, claims_of_a_group_end_together);
-    tcase_add_test(tests, a_claim_that_was_not_written_here_pauses_no_namespace);
+    tcase_add_test(tests, a_pause_outlasts_who_has_begun_it);
+    tcase_add_loop_test(tests, claims_of_a_namespace_are_so_many_at_most, 0, 2);
     tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two replicas and one cluster: a borrows, b wants its own. What the Nodes say is all that one replica knows of
- * the other.
+ * Two replicas and one cluster: a borrows, b wants its own. What the ConfigMap of claims says is all that one replica
+ * knows of the other.
  */
+#include "fake_claims.h"
 #include "fake_server.h"
 #include "literals.h"
 #include "suite.h"
@@ -26,13 +27,14 @@ static struct replica first, second;
 static struct moment moment;
 static int64_t at_once, per_minute;
 static int64_t hold_ms; /* for which older pods are waited for */
-static char *claims;    /* of the Node */
+static char *claims;    /* on the Node, as the ConfigMap has them */
+static char *shown;     /* by the Node's annotation */
 static unsigned version;
 static bool ending[PODS], gone[PODS];
 static unsigned n_tried, n_dry, n_evicted;
-static enum eviction answer; /* to evictions that are meant */
-static bool late;            /* the watches have yet to show what is written on the Node */
-static bool lost;            /* so are the answers to what is written there */
+static int which;
+static void (*at_read)(void); /* happens when a pod is read; NULL: nothing */
+static enum eviction answer;  /* to evictions that are meant */
 
 static const char *const names[PODS] = {"a0", "a1", "b0"};
 
@@ -69,12 +71,12 @@ static struct pod_view view_of(struct json_arena *arena, int number)
 static void tell(struct replica *replica)
 {
     g_autoptr(json_arena) arena = json_arena_new();
-    const struct string_pair note = {CLAIM_KEY, claims};
+    const struct string_pair note = {CLAIM_KEY, shown};
 
     store_apply_node(
         replica->store,
         &(struct node_view){.name = "n",
-                            .annotations = {&note, claims != NULL && !late},
+                            .annotations = {&note, shown != NULL},
                             .capacity = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"}),
                             .allocatable = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"})});
     for (int i = 0; i < PODS; i++) {
@@ -93,28 +95,32 @@ static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, 
 {
     struct string_pair *pair = json_arena_alloc(arena, sizeof *pair);
 
-    *pair = (struct string_pair){CLAIM_KEY, claims};
-    *ret_node = (struct node_view){.name = name, .annotations = {pair, claims != NULL}};
+    *pair = (struct string_pair){CLAIM_KEY, shown};
+    *ret_node = (struct node_view){.name = name, .annotations = {pair, shown != NULL}};
     return OUTCOME_OK;
 }
 
 static enum outcome annotate_node(struct cluster *cluster, const struct node_annotation *annotation,
                                   int64_t deadline_ms, GError **error)
 {
-    g_free(claims);
-    claims = g_strdup(annotation->value);
+    g_free(shown);
+    shown = g_strdup(annotation->value);
     version++;
-    if (!lost)
-        return OUTCOME_OK;
-    lost = false;
-    g_set_error(error, g_quark_from_static_string("test"), 0, "no answer");
-    return OUTCOME_UNKNOWN;
+    return OUTCOME_OK;
+}
+
+static void note_written(void)
+{
+    g_free(claims);
+    claims = fake_claims_on("n");
 }
 
 static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
                             const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
                             GError **error)
 {
+    if (at_read)
+        at_read();
     for (int i = 0; i < PODS; i++) {
         if (!g_str_equal(names[i], name) || gone[i])
             continue;
@@ -151,6 +157,7 @@ static struct reclaimer *new_reclaimer(struct store *store)
     return reclaimer_new(&(struct reclaimer_args){
         .store = store,
         .cluster = &cluster,
+        .files = &fake_claims_files,
         .evict = evict,
         .options = {.delay_ms = 3 * SECOND_MS, .at_once = at_once, .per_minute = per_minute},
     });
@@ -202,7 +209,7 @@ static void setup(void)
     memset(gone, 0, sizeof gone);
     n_tried = n_dry = n_evicted = 0;
     answer = EVICTION_DONE;
-    late = lost = false;
+    fake_claims.written = note_written;
     at_once = per_minute = 10;
     begin(&first);
     begin(&second);
@@ -217,6 +224,8 @@ static void teardown(void)
     store_free(first.store);
     store_free(second.store);
     g_clear_pointer(&claims, g_free);
+    g_clear_pointer(&shown, g_free);
+    fake_claims_reset();
 }
 
 /* Beside those that are over. */
@@ -280,6 +289,7 @@ START_TEST(both_keep_the_room)
 {
     claim_only();
     pass(&first, 1);
+    reclaimer_look(second.reclaimer);
     for (int i = 0; i < 2; i++) {
         struct store *store = i ? second.store : first.store;
         const char *node = NULL;
@@ -310,32 +320,125 @@ START_TEST(who_has_not_listed_yet_evicts_nobody)
 }
 END_TEST
 
-/* --- what is written on the Node -------------------------------------------------------------- */
+/* --- what is written ------------------------------------------------------------------------------ */
 
-/* Until the watch shows a claim, nothing else is worked out: whom it names would be named twice. */
-START_TEST(a_claim_is_waited_for_until_it_is_seen)
+/* A kubelet writes a claim onto its Node, and takes another one's away there. */
+START_TEST(what_a_node_says_ends_nobody_and_saves_nobody)
 {
-    late = true;
+    store_apply_resource_quota(
+        first.store, &(struct resource_quota_view){
+                         .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    gone[2] = true;
+    shown = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
+                            ",\"ends\":[\"a0\",\"a1\"]}]",
+                            moment.now_ns / 1000000000);
+    pass(&first, 1);
+    gone[2] = false;
+    for (int i = 0; i < 2; i++) /* before it has waited for the delay */
+        pass(&first, 1);
+    ck_assert_uint_eq(n_tried, 0);
+    answer = EVICTION_LATER;
     for (int i = 0; i < 10 && n_claims() == 0; i++)
         pass(&first, 1);
     ck_assert_uint_eq(n_claims(), 1);
-    const unsigned before = n_dry;
-    pass(&first, 25);
-    ck_assert_uint_eq(n_dry, before);
-    ck_assert_uint_eq(n_tried, 0);
-    late = false;
-    pass(&first, 1);
+    answer = EVICTION_DONE;
+    g_clear_pointer(&shown, g_free);
+    pass(&first, 62);
     ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_str_eq(shown, claims); /* it is written over, once a minute at most */
+}
+END_TEST
+
+/* Nobody ends, and nothing is claimed, while it cannot be read or believed; which is told. */
+static void close_claims(void)
+{
+    g_autoptr(claim_sheet) sheet = fake_claims_sheet();
+    g_autofree char *text = claim_sheet_encode(sheet), *sum = claim_sheet_sum(text);
+
+    switch (which) {
+    case 0:
+        fake_claims.unreadable = true;
+        break;
+    case 1:
+        fake_claims_set("{", sum);
+        break;
+    case 2: /* changed by hand */
+        fake_claims_set(text, "0");
+        break;
+    case 3:
+        fake_claims_set(text, NULL);
+        break;
+    }
+}
+
+START_TEST(what_cannot_be_read_or_believed_ends_nobody)
+{
+    claim_only();
+    const unsigned before = n_tried;
+    answer = EVICTION_DONE;
+    which = _i;
+    close_claims();
+    const unsigned writes = fake_claims.n_writes;
+    pass(&first, 30);
+    pass(&second, 30);
+    ck_assert_uint_eq(n_tried, before);
+    ck_assert_uint_eq(fake_claims.n_writes, writes);
+    g_autofree char *why = store_claims_trouble(first.store);
+    ck_assert_ptr_nonnull(why);
+    fake_claims.unreadable = false;
+    fake_claims_set(NULL, NULL); /* deleted, as the error says */
+    pass(&first, 30);
+    ck_assert_uint_eq(n_evicted, 1);
+    g_autofree char *now = store_claims_trouble(first.store);
+    ck_assert_ptr_null(now);
+}
+END_TEST
+
+/* It is gone a moment before the eviction. */
+static void delete_claims(void)
+{
+    g_clear_pointer(&fake_claims.text, g_free);
+    g_clear_pointer(&claims, g_free);
+    fake_claims.version++;
+}
+
+START_TEST(nobody_ends_for_a_claim_that_is_gone)
+{
+    claim_only();
+    const unsigned before = n_tried;
+    answer = EVICTION_DONE;
+    at_read = delete_claims;
+    pass(&first, 6);
+    at_read = NULL;
+    ck_assert_uint_eq(n_tried, before);
+}
+END_TEST
+
+/* Two write at once: what is written last is written against what the other one wrote. */
+static unsigned n_conflicts;
+
+static bool conflicts(void)
+{
+    return n_conflicts > 0 && n_conflicts-- > 0;
+}
+
+START_TEST(a_claim_that_meets_a_conflict_is_written_again)
+{
+    fake_claims.conflicts = conflicts;
+    n_conflicts = 3;
+    claim_only();
+    ck_assert_uint_eq(n_conflicts, 0);
+    ck_assert_uint_eq(fake_claims.n_writes, 1);
 }
 END_TEST
 
 /* It may have been written: then it is taken back, and nobody ends for it. */
 START_TEST(a_claim_whose_answer_is_lost_is_taken_back)
 {
-    lost = true;
-    for (int i = 0; i < 10 && lost; i++)
+    fake_claims.lost = true;
+    for (int i = 0; i < 10 && fake_claims.lost; i++)
         pass(&first, 1);
-    ck_assert(!lost);
+    ck_assert(!fake_claims.lost);
     ck_assert_uint_eq(n_claims(), 0);
     pass(&first, 5);
     ck_assert_uint_eq(n_tried, 0);
@@ -393,9 +496,11 @@ START_TEST(who_takes_over_counts_whom_others_have_evicted)
     store_apply_resource_quota(
         second.store, &(struct resource_quota_view){
                           .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
-    claims = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
-                             ",\"card\":0,\"ends\":[\"a1\",\"a0\"]}]",
-                             moment.now_ns / 1000000000 - (ended ? 300 : 0));
+    const char *const ends[] = {"a1", "a0", NULL};
+    struct room_claim *claim =
+        claim_new("b0", moment.now_ns / 1000000000 - (ended ? 300 : 0), 0, ends);
+    claim->ns = g_strdup("b");
+    fake_claims_put("n", claim);
     at_once = ended ? 10 : 1;
     per_minute = ended ? 1 : 10;
     ending[1] = !ended;
@@ -495,6 +600,7 @@ START_TEST(the_servers_429_is_a_budget)
     first.reclaimer = reclaimer_new(&(struct reclaimer_args){
         .store = first.store,
         .cluster = &cluster,
+        .files = &fake_claims_files,
         .evict = evict_by_api,
         .options = {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10},
     });
@@ -555,7 +661,10 @@ int main(void)
     tcase_add_test(takeover, nobody_gives_back_to_who_only_waits_for_an_older_pod);
     suite_add_tcase(suite, takeover);
     tcase_add_checked_fixture(notes, setup, teardown);
-    tcase_add_test(notes, a_claim_is_waited_for_until_it_is_seen);
+    tcase_add_test(notes, what_a_node_says_ends_nobody_and_saves_nobody);
+    tcase_add_loop_test(notes, what_cannot_be_read_or_believed_ends_nobody, 0, 4);
+    tcase_add_test(notes, nobody_ends_for_a_claim_that_is_gone);
+    tcase_add_test(notes, a_claim_that_meets_a_conflict_is_written_again);
     tcase_add_test(notes, a_claim_whose_answer_is_lost_is_taken_back);
     tcase_add_loop_test(notes, nobody_ends_for_a_pod_whose_binding_is_written, 0, 2);
     suite_add_tcase(suite, notes);

@@ -59,6 +59,7 @@ struct serve {
     struct outlook *outlook;
     struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
     struct evicting *evicting;
+    struct claim_config_map claims;
     struct operations operations;
     struct routes scheduler_table, operations_table;
     struct outgoing *outgoing;
@@ -372,9 +373,13 @@ static bool start_reclaimer(struct serve *serve, GError **error)
     if (!config->elastic_quotas)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--reclaim': without --elastic-quotas nothing is lent; give both");
+    struct api_client *client = evicting_client(serve->evicting);
+    serve->claims = (struct claim_config_map){client, api_client_config(client)->ns};
     serve->reclaimer = reclaimer_new(&(struct reclaimer_args){
         .store = serve->store,
         .cluster = evicting_cluster(serve->evicting),
+        .files = &claim_config_map_files,
+        .files_data = &serve->claims,
         .leadership = serve->extender.leadership,
         .denials = serve->extender.denials,
         .permits = evicting_permits(serve->evicting),

@@ -8,6 +8,8 @@
 
 struct queue_image {
     struct store *store;
+    char *claims;
+    uint64_t claims_number;
     struct arrivals_image *arrivals;
     uint64_t arrivals_number; /* 0: they are not in it, as with the others */
     struct waits_image *waits;
@@ -30,6 +32,19 @@ static uint64_t next_number(struct queue_image *image)
 {
     image->number = observer_number(image->store->observer);
     return image->number;
+}
+
+/* Before what goes by the room that they keep. */
+static bool begin_claims(struct queue_image *image)
+{
+    const struct store *store = image->store;
+
+    if (!store->options.reclaim || store->options.claims_on_nodes)
+        return true;
+    image->claims_number = next_number(image);
+    if (image->claims_number > 0)
+        image->claims = store_tell_claims(image->store);
+    return image->claims_number > 0;
 }
 
 static bool begin_arrivals(struct queue_image *image)
@@ -143,8 +158,8 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_arrivals, begin_waits, begin_rejects, begin_coming,
-        begin_gangs,    begin_usage, begin_learned,
+        begin_claims, begin_arrivals, begin_waits, begin_rejects,
+        begin_coming, begin_gangs,    begin_usage, begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -189,6 +204,8 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     struct observer *observer = take_image->store->observer;
     const uint64_t number = take_image->number;
 
+    observer_tell(observer, &(struct observation){OBSERVED_CLAIMS, take_image->claims_number,
+                                                  .claims = take_image->claims});
     observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
                                                   .arrivals = take_image->arrivals});
     observer_tell(observer, &(struct observation){OBSERVED_WAITS, take_image->waits_number,
@@ -206,6 +223,7 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                         .demand = take_image->learned, .bare = take_image->bare});
     if (take_image->bare)
         store_refresh_outlook(take_image->store);
+    g_free(take_image->claims);
     arrivals_image_free(take_image->arrivals);
     waits_image_free(take_image->waits);
     rejects_free(take_image->rejects);
