@@ -16,6 +16,7 @@
 struct line {
     int64_t at_ms; /* Unix time */
     char *uid, *ns, *node;
+    char *by; /* NULL: it counts for all */
 };
 
 static void line_clear(gpointer data)
@@ -25,6 +26,7 @@ static void line_clear(gpointer data)
     g_free(line->uid);
     g_free(line->ns);
     g_free(line->node);
+    g_free(line->by);
 }
 
 /* What the ConfigMap says. */
@@ -69,6 +71,11 @@ static bool is_word(const char *text)
     return text && *text && !strpbrk(text, " \n");
 }
 
+static bool is_capability(const char *text)
+{
+    return g_str_equal(text, MOVES_PLAN) || g_str_equal(text, MOVES_SWITCH);
+}
+
 static gint compare_lines(gconstpointer a, gconstpointer b)
 {
     const int64_t one = ((const struct line *)a)->at_ms, other = ((const struct line *)b)->at_ms;
@@ -79,20 +86,21 @@ static gint compare_lines(gconstpointer a, gconstpointer b)
 static bool read_line(struct sheet *sheet, const char *text, int64_t at_most_ms, GError **error)
 {
     g_auto(GStrv) words = g_strsplit(text, " ", -1);
-    const bool whole =
-        g_strv_length(words) == 4 && is_word(words[1]) && is_word(words[2]) && is_word(words[3]);
+    const guint n = g_strv_length(words);
+    const bool whole = (n == 4 || (n == 5 && is_capability(words[4]))) && is_word(words[1]) &&
+                       is_word(words[2]) && is_word(words[3]);
     g_autoptr(GDateTime) at = whole ? g_date_time_new_from_iso8601(words[0], NULL) : NULL;
 
     if (!at)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'%.80s' is not like 'TIME UID NAMESPACE NODE'", text);
+                         "'%.80s' is not like 'TIME UID NAMESPACE NODE BY'", text);
     const int64_t at_ms = g_date_time_to_unix(at) * 1000;
     if (at_ms > at_most_ms)
         return fail_with(error, GPULEDGER_ERROR_RANGE, "'%.80s' is in the future", text);
     if (at_ms <= at_most_ms - AHEAD_MS - RATE_HOUR_MS)
         return true;
     g_array_append_val(sheet->lines, ((struct line){at_ms, g_strdup(words[1]), g_strdup(words[2]),
-                                                    g_strdup(words[3])}));
+                                                    g_strdup(words[3]), g_strdup(words[4])}));
     return true;
 }
 
@@ -166,14 +174,20 @@ static bool read_sheet(const struct moves *moves, struct sheet *sheet, GError **
 
 /* --- the hour --------------------------------------------------------------------------------- */
 
-/* Beside the pod with that UID, or NULL. */
-static int64_t wait_of(const struct sheet *sheet, const char *uid, uint32_t per_hour)
+static bool counts(const struct line *line, const char *by)
+{
+    return !line->by || !by || g_str_equal(line->by, by);
+}
+
+/* Of what counts for `by`, beside the pod with that UID, or NULL. */
+static int64_t wait_of(const struct sheet *sheet, const char *by, const char *uid,
+                       uint32_t per_hour)
 {
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
 
     for (guint i = 0; i < sheet->lines->len; i++) {
         const struct line *line = &g_array_index(sheet->lines, struct line, i);
-        if (g_strcmp0(line->uid, uid) != 0)
+        if (g_strcmp0(line->uid, uid) != 0 && counts(line, by))
             g_array_append_val(times, line->at_ms);
     }
     return rate_wait_ms(times, per_hour, RATE_HOUR_MS, now_ms());
@@ -185,14 +199,14 @@ bool moves_wait(const struct moves *moves, uint32_t per_hour, int64_t *ret_wait_
 
     if (!read_sheet(moves, &sheet, error))
         return false;
-    *ret_wait_ms = wait_of(&sheet, NULL, per_hour);
+    *ret_wait_ms = wait_of(&sheet, moves->by, NULL, per_hour);
     return true;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
 /* Its time is the next whole second, so that no hour ends too early. */
-static void add_line(struct sheet *sheet, const struct moved_pod *pod)
+static void add_line(struct sheet *sheet, const struct moved_pod *pod, const char *by)
 {
     const int64_t at_ms = (now_ms() + 999) / 1000 * 1000;
     guint n = 0;
@@ -205,7 +219,7 @@ static void add_line(struct sheet *sheet, const struct moved_pod *pod)
             n++;
     }
     g_array_append_val(sheet->lines, ((struct line){at_ms, g_strdup(pod->uid), g_strdup(pod->ns),
-                                                    g_strdup(pod->node)}));
+                                                    g_strdup(pod->node), g_strdup(by)}));
 }
 
 static char *format(const struct sheet *sheet)
@@ -216,7 +230,8 @@ static char *format(const struct sheet *sheet)
         const struct line *line = &g_array_index(sheet->lines, struct line, i);
         g_autoptr(GDateTime) at = g_date_time_new_from_unix_utc(line->at_ms / 1000);
         g_autofree char *time = g_date_time_format(at, "%Y-%m-%dT%H:%M:%SZ");
-        g_string_append_printf(text, "%s %s %s %s\n", time, line->uid, line->ns, line->node);
+        g_string_append_printf(text, "%s %s %s %s%s%s\n", time, line->uid, line->ns, line->node,
+                               line->by ? " " : "", line->by ? line->by : "");
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -279,10 +294,10 @@ bool moves_book(const struct moves *moves, const struct moved_pod *pod, uint32_t
         GError *failure = NULL;
         if (!read_sheet(moves, &sheet, error))
             return false;
-        *ret_wait_ms = wait_of(&sheet, pod->uid, per_hour);
+        *ret_wait_ms = wait_of(&sheet, moves->by, pod->uid, per_hour);
         if (*ret_wait_ms > 0)
             return true;
-        add_line(&sheet, pod);
+        add_line(&sheet, pod, moves->by);
         const enum outcome outcome = write_sheet(moves, &sheet, &failure);
         if (outcome == OUTCOME_OK)
             return true;

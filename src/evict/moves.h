@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The pods that were evicted within the last hour by those who may evict only so many in an hour: `plan --apply`,
- * `switch --apply`, --plans and --calendar. One ConfigMap of gpuledger's namespace has them, so that all count the
- * same hour, whoever restarts or takes over:
+ * The pods that were evicted within the last hour by what may evict only so many in an hour: `plan --apply` and --plans,
+ * which count one hour, and `switch --apply` and --calendar, which count another, so that neither keeps the other
+ * waiting. One ConfigMap of gpuledger's namespace has them, over restarts and takeovers:
  *
  *   metadata: {name: gpuledger-moves}
- *   data: {moves: "2026-11-26T09:14:35Z UID NAMESPACE NODE\n…"}      the oldest first; times are UTC
+ *   data: {moves: "2026-11-26T09:14:35Z UID NAMESPACE NODE plan\n…"}      the oldest first; times are UTC
+ *
+ * A line without the last word counts in both.
  *
  * An eviction is written down before it is made, against the version that was read: of two that would take the same
  * place in the hour one reads again. What cannot be read or written allows no eviction. No namespace of a tenant is
@@ -15,11 +17,15 @@
 #include "kube/api_client.h"
 
 #define MOVES_NAME "gpuledger-moves"
+#define MOVES_PLAN "plan"
+#define MOVES_SWITCH "switch"
 
 /* Where it is; borrowed. */
 struct moves {
     struct api_client *client;
     const char *ns;
+    const char
+        *by; /* MOVES_PLAN, MOVES_SWITCH; NULL: all of them count, and each counts this one */
 };
 
 struct moved_pod {

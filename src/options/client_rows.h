@@ -95,8 +95,8 @@
              "number, or what --calendar says."},
     {"max-per-hour", INT(max_per_hour, "N", "0", 0, 3600), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
-     .help = "With --apply: how many may be moved, or end for a switch, in any hour, with those of all others "
-             "that have such a bound; the next one waits. 0: any number, or what --calendar says."},
+     .help = "With --apply: how many may be moved, or end for a switch, in any hour, with those of all other "
+             "plans, or switches, that have such a bound; the next one waits. 0: any number, or what --calendar says."},
     {"moves-namespace", NAMESPACE(moves_namespace, "kube-system"), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
      .help = "gpuledger's own namespace, in which the ConfigMap gpuledger-moves has the moves of the last hour. "

@@ -317,7 +317,7 @@ static bool has_place(void *data, GError **error)
 {
     const struct leaving *leaving = data;
     const struct node_switch *with = leaving->looking->with;
-    const struct moves moves = {with->client, with->moves_ns};
+    const struct moves moves = {with->client, with->moves_ns, MOVES_SWITCH};
     const struct moved_pod pod = {leaving->pod->uid, leaving->pod->ns, leaving->looking->view.name};
     g_autoptr(GError) failure = NULL;
     int64_t wait_ms = 0;

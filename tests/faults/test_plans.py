@@ -509,7 +509,7 @@ class Service(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(cluster.moves), 1, said)
             [line] = cluster.hour()
             pod_uid = f"uid-{cluster.moves[0]}"
-            self.assertEqual(line.split()[1:], [pod_uid, "test", "n1"])
+            self.assertEqual(line.split()[1:], [pod_uid, "test", "n1", "plan"])
             async with serving(cluster):
                 cluster.order(pod="test/big", max_per_hour="1")
                 status = await cluster.phase("waiting", "done", "stopped")

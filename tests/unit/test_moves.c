@@ -27,6 +27,14 @@ static char *time_of(int64_t ago_s)
     return g_date_time_format(at, "%Y-%m-%dT%H:%M:%SZ");
 }
 
+/* The same of a capability. */
+static const char *line_by(const char *uid, const char *by)
+{
+    g_autofree char *time = time_of(MINUTE_S);
+
+    return keep(g_strdup_printf("%s %s web n9 %s\\n", time, uid, by));
+}
+
 /* A line of the ConfigMap, as JSON has it. */
 static const char *line(const char *uid, int64_t ago_s)
 {
@@ -72,6 +80,47 @@ static void teardown(void)
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
+
+/* Of two: one of plans, one of a switch. */
+START_TEST(each_has_an_hour_of_its_own)
+{
+    const struct moves plans = {client, "gpu", MOVES_PLAN},
+                       switches = {client, "gpu", MOVES_SWITCH}, all = {client, "gpu", NULL};
+    const struct {
+        const struct moves *moves;
+        uint32_t per_hour;
+        bool waits;
+    } asked[] = {{&plans, 1, true},     {&plans, 2, false}, {&switches, 1, true},
+                 {&switches, 2, false}, {&all, 2, true},    {&all, 3, false}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(asked); i++) {
+        int64_t wait_ms = -1;
+        say("7", keep(g_strconcat(line_by("a", "plan"), line_by("b", "switch"), NULL)));
+        ck_assert(moves_wait(asked[i].moves, asked[i].per_hour, &wait_ms, NULL));
+        ck_assert_int_eq(wait_ms > 0, asked[i].waits);
+    }
+}
+END_TEST
+
+/* What an older version has written counts for all, and whose line it is stays. */
+START_TEST(lines_stay_as_they_are)
+{
+    const struct moves switches = {client, "gpu", MOVES_SWITCH};
+    int64_t wait_ms = -1;
+
+    say("7", keep(g_strconcat(line("a", MINUTE_S), line_by("b", "plan"), NULL)));
+    ck_assert(moves_book(&switches, &pod, 1, &wait_ms, NULL));
+    ck_assert_int_gt(wait_ms, 0);
+    say("7", keep(g_strconcat(line("a", MINUTE_S), line_by("b", "plan"), NULL)));
+    answer("PATCH ", 200);
+    ck_assert(moves_book(&switches, &pod, 2, &wait_ms, NULL));
+    ck_assert_int_eq(wait_ms, 0);
+    g_autofree char *request = fake_server_request(server, 2);
+    ck_assert_ptr_nonnull(strstr(request, " a web n9\\n"));
+    ck_assert_ptr_nonnull(strstr(request, " b web n9 plan\\n"));
+    ck_assert_ptr_nonnull(strstr(request, " uid-7 ml n1 switch\\n"));
+}
+END_TEST
 
 START_TEST(the_first_one_makes_the_configmap)
 {
@@ -177,7 +226,7 @@ START_TEST(what_cannot_be_read_stops_it)
         const char *lines, *said;
         int64_t ahead_s;
     } cases[] = {
-        {"yesterday uid-1 web n9", "is not like 'TIME UID NAMESPACE NODE'", 0},
+        {"yesterday uid-1 web n9", "is not like 'TIME UID NAMESPACE NODE BY'", 0},
         {"%s uid-1 web", "is not like", 0},
         {"%s uid-1 web n9 n8", "is not like", 0},
         {"%s  web n9", "is not like", 0},
@@ -238,6 +287,8 @@ int main(void)
 
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, the_first_one_makes_the_configmap);
+    tcase_add_test(all, each_has_an_hour_of_its_own);
+    tcase_add_test(all, lines_stay_as_they_are);
     tcase_add_test(all, the_hour_is_everybodys);
     tcase_add_test(all, one_place_is_taken_once);
     tcase_add_test(all, what_is_not_certain_is_read_again);

@@ -279,7 +279,7 @@ START_TEST(each_takes_its_place_in_the_hour_before_it_ends)
     expect_list("G nodes/n1; G pods?fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase%21%3DSucceeded"
                 "%2Cstatus.phase%21%3DFailed; P a/eviction dry; G gpu/configmaps/gpuledger-moves; "
                 "P gpu/configmaps/gpuledger-moves; P a/eviction; P ml/events");
-    ck_assert_uint_eq(count_requests(MOVES, "2026-01-05T12:00:00Z uid-a ml n1\\n"), 1);
+    ck_assert_uint_eq(count_requests(MOVES, "2026-01-05T12:00:00Z uid-a ml n1 switch\\n"), 1);
 }
 END_TEST
 

@@ -138,7 +138,7 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
     G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
     if (goal->aim.place.node && !close_place(config, client, error))
         return false;
-    const struct moves moves = {client, config->moves_namespace};
+    const struct moves moves = {client, config->moves_namespace, MOVES_PLAN};
     const struct executor executor = {
         .client = client,
         .keeping = keeping,

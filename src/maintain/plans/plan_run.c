@@ -460,7 +460,7 @@ static bool execute(struct run *run, GError **error)
 {
     const struct plan_run_args *args = run->args;
     const struct plan_order *order = args->order;
-    const struct moves moves = {args->with->client, args->with->ns};
+    const struct moves moves = {args->with->client, args->with->ns, MOVES_PLAN};
     const struct executor executor = {
         .client = args->with->client,
         .permits = args->with->permits,

@@ -179,7 +179,7 @@ static char *why_waits(const struct plan_service *service, const struct entry *e
                        bool *ret_unread)
 {
     const struct plan_order *order = entry->order;
-    const struct moves moves = {service->options.client, service->options.ns};
+    const struct moves moves = {service->options.client, service->options.ns, MOVES_PLAN};
     g_autoptr(GError) failure = NULL;
     int64_t wait_ms = 0;
 
