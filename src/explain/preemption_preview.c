@@ -213,7 +213,9 @@ static void try_node(struct search *search, const struct node *node, struct wish
 {
     const struct pod_view *pod = search->query->pod;
     const struct node *seen = nominees_see(&search->question.nominees, node);
-    g_autoptr(what_if) what_if = what_if_new(seen);
+    g_autoptr(what_if) left = feasibility_spare(search->question.rejects, node, seen,
+                                                search->query->request, search->question.ns);
+    g_autoptr(what_if) what_if = what_if_new(left ? left->node : seen);
     g_autoptr(roster) roster = roster_new(what_if);
     g_autofree struct victim *victims = g_new0(struct victim, roster->n + 1);
     int64_t margins[SUMS_MAX];

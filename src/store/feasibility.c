@@ -215,34 +215,36 @@ static enum reason beside_older(struct feasibility *question, const struct node 
 }
 
 /* The copy of the node that is looked at, without what is left out. */
-static struct node *left_node(struct feasibility *question)
+static struct node *left_node(struct what_if **left, const struct node *seen)
 {
-    if (!question->left)
-        question->left = what_if_new(question->seen);
-    return question->left->node;
+    if (!*left)
+        *left = what_if_new(seen);
+    return (*left)->node;
 }
 
-static void leave_places_out(struct feasibility *question, const struct node *node, int32_t at)
+struct what_if *feasibility_spare(const struct rejects *rejects, const struct node *node,
+                                  const struct node *seen, const struct request *request,
+                                  const char *ns)
 {
-    struct card marked = node->cards[at];
+    struct what_if *left = NULL;
 
-    if (marked.mig && rejects_leave_places_out(question->rejects, node, question->admission.request,
-                                               question->ns, &marked))
-        left_node(question)->cards[at].left_out = marked.left_out;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card marked = node->cards[i];
+        if (rejects_close_card(rejects, node, request, ns, marked.index)) {
+            struct node *spared = left_node(&left, seen);
+            node_set_health(spared, &spared->cards[i], false, CLOSURE_NONE);
+        } else if (marked.mig && rejects_leave_places_out(rejects, node, request, ns, &marked)) {
+            left_node(&left, seen)->cards[i].left_out = marked.left_out;
+        }
+    }
+    return left;
 }
 
-/* The node without the cards, and the places for MIG instances, that are left out; whether there are any. */
+/* Whether there are cards, or places for MIG instances, that are left out; the node is then seen without them. */
 static bool leave_cards_out(struct feasibility *question, const struct node *node)
 {
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        if (!rejects_close_card(question->rejects, node, question->admission.request, question->ns,
-                                node->cards[i].index)) {
-            leave_places_out(question, node, i);
-            continue;
-        }
-        struct node *left = left_node(question);
-        node_set_health(left, &left->cards[i], false, CLOSURE_NONE);
-    }
+    question->left = feasibility_spare(question->rejects, node, question->seen,
+                                       question->admission.request, question->ns);
     if (question->left)
         question->seen = question->left->node;
     return question->left;

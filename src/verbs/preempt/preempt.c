@@ -59,6 +59,21 @@ static int64_t *look_up_priorities(const struct preempt *preempt, const struct l
     return priorities;
 }
 
+/* The node without the cards that filter would refuse whoever ends; NULL: with all of them. False: it would
+ * refuse all. */
+static bool spare_cards(const struct preempt *preempt, const struct node *node,
+                        const struct node *seen, struct what_if **ret_left)
+{
+    const struct rejects *rejects = store_rejects(preempt->call.extender->store);
+    const char *ns = preempt->args.pod.ns ? preempt->args.pod.ns : "";
+
+    *ret_left = NULL;
+    if (!rejects_concern(rejects, node))
+        return true;
+    *ret_left = feasibility_spare(rejects, node, seen, preempt->request, ns);
+    return !rejects_close(rejects, node, preempt->request, ns);
+}
+
 /* `on`: as it will be asked about. */
 static void copy_node(struct preempt *preempt, struct looking *looking,
                       const struct preemption_node *on, struct candidate *candidate)
@@ -80,7 +95,13 @@ static void copy_node(struct preempt *preempt, struct looking *looking,
             return;
         }
     }
-    looking->n_pods += stand_in(preempt, node, nominees_see(&looking->nominees, node), candidate);
+    const struct node *seen = nominees_see(&looking->nominees, node);
+    g_autoptr(what_if) left = NULL;
+    if (!spare_cards(preempt, node, seen, &left)) {
+        looking->n_pods += node->allocations->len;
+        return;
+    }
+    looking->n_pods += stand_in(preempt, node, left ? left->node : seen, candidate);
 }
 
 /* The nodes of the last answer, whosever turn it is. */
