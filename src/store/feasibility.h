@@ -146,7 +146,7 @@ void feasibility_rate(const struct feasibility *question, const struct policy *p
                       const struct node *node, const struct placement *placement,
                       struct rank *ret_rank);
 
-/* The node, as it is seen, without the cards that are left out for such a pod of the namespace, for what was rejected
+/* The node, as it is seen, without the cards and places that are left out for such a pod of the namespace, for what was rejected
  * there (queue/rejects.h): for who asks what would be if others ended. The caller's; NULL: there are none. */
 struct what_if *feasibility_spare(const struct rejects *rejects, const struct node *node,
                                   const struct node *seen, const struct request *request,
