@@ -294,6 +294,8 @@ END_TEST
 /* A node of six cards, of which each takes four of its containers. */
 static void await_hard(int n, const struct constraints *constraints)
 {
+    static const struct string_pair limits[] = {{"nvidia.com/gpu", "1"},
+                                                {"nvidia.com/gpumem", "2400"}};
     struct container_view containers[32];
 
     store_apply_node(
@@ -310,8 +312,7 @@ static void await_hard(int n, const struct constraints *constraints)
                             .allocatable = PAIRS({"nvidia.com/gpu", "54"}, {"cpu", "64"},
                                                  {"memory", "64Gi"}, {"pods", "100"})});
     for (int i = 0; i < n; i++)
-        containers[i] = (struct container_view){
-            .name = "c", .limits = PAIRS({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "2400"})};
+        containers[i] = (struct container_view){.name = "c", .limits = {limits, 2}};
     store_apply_pod(extender.store, &(struct pod_view){.ns = "ml",
                                                        .name = "hard",
                                                        .uid = "hard",
