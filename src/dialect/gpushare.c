@@ -560,8 +560,10 @@ const struct dialect dialect_gpushare = {
                 "matches each container against the pod's total and never finds it (but for "
                 "one-card nodes with a plugin newer than b0d42f5: "
                 "`--gpushare-any-on-single-card`). One card per pod: the plugin reads one "
-                "index. Compute on nodes that do not divide it. ACK's own node side is closed "
-                "and was not played.",
+                "index. Compute on nodes that do not divide it. The plugin writes the number of "
+                "cards before it registers their memory, so that after the loss of a card each of "
+                "the others counts for a moment as the old memory by the new number, which is more "
+                "than it has. ACK's own node side is closed and was not played.",
         },
     .words = {.memory = RESOURCE_MEM, .core = RESOURCE_CORE},
     .resources = resources,

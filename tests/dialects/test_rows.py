@@ -16,6 +16,7 @@ import traceback
 from stage import ROWS, Stage
 
 import rows_hami  # noqa: F401 pylint: disable=wrong-import-order
+import rows_kube  # noqa: F401 pylint: disable=wrong-import-order
 import rows_others  # noqa: F401 pylint: disable=wrong-import-order
 import rows_picking  # noqa: F401 pylint: disable=wrong-import-order
 
