@@ -78,7 +78,6 @@ struct card {
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
     struct mig_profiles *mig; /* mig.h: it is cut into instances; a reference, or NULL */
-    struct mig_left_out left_out; /* of a what-if node alone: places that pods have failed in */
     enum closure closure;
     bool healthy;
     bool best_effort;    /* promises no compute: only who asks for none in particular */
@@ -95,6 +94,7 @@ struct card {
     uint64_t former_key; /* of one that it had before; 0: none */
     int32_t
         minor; /* by what node sides that count /dev/nvidiaN call it (struct dialect, numbers) */
+    struct mig_left_out left_out; /* of a what-if node alone: places that pods have failed in */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
