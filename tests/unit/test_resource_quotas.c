@@ -126,6 +126,20 @@ START_TEST(a_factor_is_that_of_limits_as_well)
 }
 END_TEST
 
+/* Whom nothing holds to what it asks for. */
+START_TEST(who_switches_limits_off_uses_a_whole_card)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "41000"});
+    hold("a", "ml", "GPU-large-0,NVIDIA,1,0:;",
+         &(const struct container_view){
+             .name = "c", .hook = HOOK_OFF, .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
+         1);
+    expect("ml", MIBS("1000"), "small,large");
+    expect("ml", MIBS("1001"), "");
+}
+END_TEST
+
 START_TEST(memory_and_compute_are_limited)
 {
     begin(true);
@@ -379,6 +393,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, memory_and_compute_are_limited);
+    tcase_add_test(tcase, who_switches_limits_off_uses_a_whole_card);
     tcase_add_test(tcase, a_factor_is_that_of_limits_as_well);
     tcase_add_test(tcase, an_overdrawn_amount_concerns_only_those_that_want_some);
     tcase_add_test(tcase, a_percentage_is_of_the_card_that_it_will_be);
