@@ -387,6 +387,18 @@ class Files(Case):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertRegex(result.stderr, r"\Agpuledger: '.*record': " + pattern)
 
+    def test_what_is_written_makes_room(self):
+        """More than is kept in memory at a time, one call after the other: nothing of it is lost."""
+        names = [f"{'n' * 240}-{i}" for i in range(5000)]
+        with Server(f"--record={self.record}", snapshot=self.cluster) as server:
+            for i in range(60):
+                server.filter(PODS[i], names)
+            status, metrics = call("GET", server.operations + "/metrics")
+            self.assertEqual(status, 200)
+            self.assertIn('gpuledger_records_total{result="lost"} 0', metrics)
+            server.signal(signal.SIGTERM)
+            server.exit_code()
+
     def test_no_record(self):
         self.fails("there is no header", "")
         self.fails("line 1: ", "hello\n")
