@@ -4,6 +4,7 @@
 import json
 import pathlib
 import tempfile
+import time
 
 from kubeapi import ApiError, pod_object, wait_for
 from scenarios.record import replay
@@ -191,6 +192,13 @@ def scenario_quotas_reclaim(tap):
             world.client.create(pod)
         wait_for(lambda: len([1 for node in of_namespace(world, "default").values() if node]) == 6,
                  what="six pods are bound: three are borrowed")
+        # A kubelet may write onto its Node what it likes: it is written over, and nobody ends by it.
+        uids = [world.client.get("Pod", f"p{number}")["metadata"]["uid"] for number in range(3)]
+        forged = [{"for": "somebody", "namespace": "other", "since": int(time.time()), "ends": uids}]
+        world.client.annotate("Node", "n1", {"gpuledger.io/reclaim": json.dumps(forged)})
+        wait_for(lambda: "gpuledger.io/reclaim" not in world.client.get("Node", "n1")["metadata"].get("annotations", {}),
+                 what="a forged claim is taken away")
+        tap.equal(len([1 for node in of_namespace(world, "default").values() if node]), 6, "nobody ends for it")
         for number in range(4):
             world.client.create(owned(f"q{number}", "other"))
         wait_for(lambda: len([1 for node in of_namespace(world, "other").values() if node]) == 3,
