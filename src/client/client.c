@@ -13,6 +13,7 @@
 
 #define CONNECT_TIMEOUT_S 5L
 #define ANSWER_TIMEOUT_S 30L
+#define CA_MAX (1 << 20)
 #define TOKEN_MAX ((size_t)8 << 10)
 
 static size_t receive(char *data, size_t size, size_t n, void *user)
@@ -73,11 +74,26 @@ struct client {
     struct forward forward; /* url NULL: --server is asked */
 };
 
+/* libcurl would say of a file that it cannot use only what the handshake came to. */
+static bool check_ca(const char *file, GError **error)
+{
+    if (!*file)
+        return true;
+    g_autofree char *text = small_file_read(file, CA_MAX, NULL, error);
+    if (!text)
+        return fail_within(error, "option '--ca-file': ");
+    return strstr(text, "-----BEGIN ") ||
+           fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "option '--ca-file': \"%s\" holds no certificate in PEM form", file);
+}
+
 struct client *client_open(const struct config *config, GError **error)
 {
     const bool direct = !*config->service || (config_on_command_line(config, "server") &&
                                               !config_on_command_line(config, "service"));
     const bool secret = !*config->token_file || !*config->ca_file;
+    if (!check_ca(config->ca_file, error))
+        return NULL;
     struct client *client = g_new0(struct client, 1);
 
     client->config = config;
@@ -129,7 +145,10 @@ static bool add_token(const struct client *client, struct curl_slist **headers, 
     char *token = small_file_read(file, TOKEN_MAX, NULL, error);
     if (!token)
         return fail_within(error, "option '--token-file': ");
-    const bool ok = add_header(headers, g_strstrip(token), from, error);
+    const bool blank = strspn(token, " \t\r\n") == strlen(token);
+    const bool ok =
+        blank ? fail_with(error, GPULEDGER_ERROR_INVALID, "%s holds no token", from)
+              : add_header(headers, g_strstrip(token), from, error);
     secret_free(token);
     return ok;
 }

@@ -187,6 +187,5 @@ enum exit_code audit_run(const struct config *config, const struct config_inputs
     int64_t differences = 0;
     if (document && print_report(arena, config, document, &differences, &failure))
         return differences > 0 ? EXIT_DIFFERENT : EXIT_OK;
-    complain("%s", failure->message);
-    return EXIT_FAILED;
+    return complain_of(failure);
 }

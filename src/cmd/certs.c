@@ -346,12 +346,11 @@ enum exit_code certs_run(const struct config *config, const struct config_inputs
     const bool ok = open_ca(&certs, &failure) && add_server(&certs, &failure) &&
                     add_clients(&certs, clients, &failure) && add_token(&certs, &failure) &&
                     print_secrets(&certs, &failure);
-    if (!ok)
-        complain("%s", failure->message);
+    const enum exit_code code = ok ? EXIT_OK : complain_of(failure);
     g_clear_error(&failure);
     authority_free(certs.ca);
     g_free(certs.ca_certificate);
     g_array_free(certs.identities, TRUE);
     secret_free(certs.token);
-    return ok ? EXIT_OK : EXIT_FAILED;
+    return code;
 }

@@ -55,10 +55,12 @@ static bool read_question(const struct config *config, struct question *question
     if (config->words->len > 0)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--filename': a pod is named as well; keep one of them");
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct manifest manifest;
     question->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
-    if (!question->file)
-        g_prefix_error(error, "option '--filename': ");
-    return question->file != NULL;
+    return (question->file &&
+            manifest_parse(arena, question->file, strlen(question->file), &manifest, error)) ||
+           fail_within(error, "option '--filename': ");
 }
 
 /* --- a running extender --------------------------------------------------------------------- */

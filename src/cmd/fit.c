@@ -43,6 +43,7 @@ static bool write_body(const struct config *config, GString *body, GError **erro
     g_autoptr(json_arena) arena = json_arena_new();
     g_auto(GStrv) drain = g_strsplit(config->drain, ",", -1);
     struct json_writer writer;
+    struct fit_body asked;
 
     json_writer_init(&writer, body);
     json_begin_object(&writer);
@@ -56,7 +57,7 @@ static bool write_body(const struct config *config, GString *body, GError **erro
         json_string(&writer, *node);
     json_end_array(&writer);
     json_end_object(&writer);
-    return true;
+    return fit_body_parse(arena, body->str, body->len, &asked, error);
 }
 
 /* For people and for the exit status: the words are the server's. */

@@ -57,12 +57,25 @@ static bool goal_makes_sense(const struct command *command, const struct config 
     return false;
 }
 
+static bool server_makes_sense(const struct config *config, GError **error)
+{
+    const char *sign = strstr(config->server, "://");
+
+    if (!sign || g_str_has_prefix(config->server, "http://") ||
+        g_str_has_prefix(config->server, "https://"))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "option '--server': '%s' begins neither with http:// nor with https://",
+                config->server);
+    return false;
+}
+
 bool misuse_found(const struct command *command, const struct config *config)
 {
     g_autoptr(GError) failure = NULL;
 
     if (places_make_sense(command, config, &failure) && template_makes_sense(config, &failure) &&
-        goal_makes_sense(command, config, &failure))
+        server_makes_sense(config, &failure) && goal_makes_sense(command, config, &failure))
         return false;
     complain("%s", failure->message);
     return true;

@@ -309,7 +309,7 @@ enum exit_code replay_run(const struct config *config, const struct config_input
     struct lines lines = {.file = fopen(name, "re")};
     if (!lines.file) {
         complain("'%s' cannot be opened: %s", name, g_strerror(errno));
-        return EXIT_FAILED;
+        return EXIT_USAGE;
     }
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     lines.text = g_string_new(NULL);
@@ -322,8 +322,11 @@ enum exit_code replay_run(const struct config *config, const struct config_input
     });
     if (play(&lines, replay, &failure))
         code = finish(config, &lines, replay, &failure);
-    if (failure)
+    if (failure) {
+        code = lines.n <= 1 ? EXIT_USAGE
+                            : EXIT_FAILED; /* it is no record; or a part of it is damaged */
         complain("'%s': %s", name, failure->message);
+    }
     replay_free(replay);
     config_free(recorded.config);
     g_string_free(lines.text, TRUE);

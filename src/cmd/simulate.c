@@ -461,10 +461,9 @@ enum exit_code simulate_run(const struct config *config, const struct config_inp
         return EXIT_USAGE;
     }
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    if (!keys_read(experiment->keys, config, NULL, &failure) || !read_scenario(config, experiment, &failure)) {
-        complain("%s", failure->message);
-        return EXIT_FAILED;
-    }
+    if (!keys_read(experiment->keys, config, NULL, &failure) ||
+        !read_scenario(config, experiment, &failure))
+        return complain_of(failure);
     const guint n = experiment->policies->len * experiment->seeds->len;
     g_autofree struct simulation_result *results = g_new0(struct simulation_result, n);
     const bool ok = run_all(config, experiment, results, &failure) &&
@@ -472,7 +471,5 @@ enum exit_code simulate_run(const struct config *config, const struct config_inp
     for (guint i = 0; i < n; i++)
         simulation_result_clear(&results[i]);
     keys_say_unchecked(experiment->keys);
-    if (!ok)
-        complain("%s", failure->message);
-    return ok ? EXIT_OK : EXIT_FAILED;
+    return ok ? EXIT_OK : complain_of(failure);
 }

@@ -60,6 +60,9 @@ enum exit_code help_run(const struct config *config, const struct config_inputs 
 
 /* One line on standard error: "gpuledger: " and the printf arguments. */
 void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* Complains about an error. EXIT_USAGE if it is about what an option says, or about the file that it names:
+ * such an error begins with the option. Else EXIT_FAILED. */
+enum exit_code complain_of(const GError *failure);
 /* The same without the program's name: what it does just now. */
 void say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 

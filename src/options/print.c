@@ -126,10 +126,8 @@ enum exit_code print_answer(const struct config *config, const GString *answer,
         text = made;
         write_template(config, body, made, &unclear);
     }
-    if (failure || unclear) {
-        complain("%s", (failure ? failure : unclear)->message);
-        return EXIT_FAILED;
-    }
+    if (failure || unclear)
+        return complain_of(failure ? failure : unclear);
     g_autofree char *shown = make_printable(config, text);
     fputs(shown, stdout);
     if (*shown && !g_str_has_suffix(shown, "\n"))

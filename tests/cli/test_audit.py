@@ -127,8 +127,8 @@ class Audit(unittest.TestCase):
 
     def test_what_cannot_be_done(self):
         self.fails(1, "is 'gpuledger serve' running", "--server=http://127.0.0.1:1")
-        self.fails(1, "option '--snapshot': ", "--snapshot=/nonexistent")
-        self.fails(1, "option '--kubeconfig': ", "--kubeconfig=/nonexistent")
+        self.fails(2, "option '--snapshot': ", "--snapshot=/nonexistent")
+        self.fails(2, "option '--kubeconfig': ", "--kubeconfig=/nonexistent")
         self.fails(2, "option '--server': a cluster is given as well", "--server=http://x",
                    "--snapshot=x")
         with Server() as server:

@@ -127,7 +127,7 @@ class Made(Case):
         self.assertIn("CN = kube-apiserver",
                       self.openssl("x509", "-in", "kube-apiserver.crt", "-noout", "-subject"))
         for name in ("ca", "ops", "tls", "gpuledger", "../x", "A", "a b", "-a", "a" * 51):
-            refused = self.certs(f"--clients={name}", status=1)
+            refused = self.certs(f"--clients={name}", status=2)
             self.assertIn("--clients", refused.stderr)
             self.assertEqual(refused.stdout, "")
 

@@ -184,13 +184,13 @@ class Errors(Case):
                       result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1)
         result = run("serve", "--kubeconfig=/nonexistent/config")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr,
                          r"^gpuledger: option '--kubeconfig': .*/nonexistent/config")
 
     def test_leases_that_cannot_be(self):
         self.fails(
-            1,
+            2,
             "option '--leader-elect': a saved cluster (--snapshot) has no Leases; leave out one of "
             "the two",
             "serve", "--leader-elect", f"--snapshot={SNAPSHOT}",
@@ -205,12 +205,12 @@ class Errors(Case):
                 ("--lease-name=",
                  "options '--lease-name' and '--lease-namespace': neither may be empty"),
             ):
-                self.fails(1, message, "serve", "--leader-elect", f"--kubeconfig={kubeconfig}",
+                self.fails(2, message, "serve", "--leader-elect", f"--kubeconfig={kubeconfig}",
                            "--listen=127.0.0.1:0", option, env={"GPULEDGER_LOG_LEVEL": "error"})
 
     def test_bad_snapshots(self):
         self.fails(
-            1,
+            2,
             "option '--snapshot': cannot read \"/nonexistent.json\": No such file or directory",
             "serve", "--snapshot=/nonexistent.json",
         )
@@ -219,7 +219,7 @@ class Errors(Case):
             for text in ["[]", "{", "a: [b", '{"kind":"List","items":[{"kind":"Pod"}]}']:
                 file.write_text(text)
                 result = run("serve", "--snapshot", file, "--listen=127.0.0.1:0", "--ops-listen=off")
-                self.assertEqual(result.returncode, 1, text)
+                self.assertEqual(result.returncode, 2, text)
                 self.assertRegex(result.stderr, f"^gpuledger: option '--snapshot': .*{file}")
                 self.assertEqual(result.stderr.count("\n"), 1, text)
 
@@ -625,7 +625,7 @@ class Client(Case):
 
     def test_only_http(self):
         result = run("nodes", f"--server=file://{os.getcwd()}")
-        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
 
 
 if __name__ == "__main__":

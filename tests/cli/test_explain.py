@@ -224,7 +224,7 @@ spec:
             (2, "option '--server': a cluster is given as well; keep one of them", "a/b",
              "--server=x"),
             (1, "there is no pod 'default/nope'", "pod", "nope"),
-            (1, "option '--filename': expected a Pod, or an object with a pod template such as a "
+            (2, "option '--filename': expected a Pod, or an object with a pod template such as a "
                 "Deployment", "-f", self.write("s.yaml", "kind: Service")),
         ]:
             result = run("explain", *arguments, "--snapshot", SNAPSHOT)

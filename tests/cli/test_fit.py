@@ -178,9 +178,9 @@ test/c   n1    large (new 2)
         for code, message, *arguments in [
             (2, "what is to fit? Give a pod with -f, or --drain a node", ),
             (1, "node 'nope' is not known", "--drain", "nope"),
-            (1, "field 'pod': expected a Pod, or an object with a pod template such as a "
+            (2, "field 'pod': expected a Pod, or an object with a pod template such as a "
                 "Deployment", "-f", self.write("s.yaml", "kind: Service")),
-            (1, "field 'template': field 'kind': expected Node, such as a node of the group would be", "-f", pod,
+            (2, "field 'template': field 'kind': expected Node, such as a node of the group would be", "-f", pod,
              "--template", pod),
         ]:
             result = run("fit", *arguments, "--snapshot", cluster)

@@ -126,7 +126,7 @@ class Case(unittest.TestCase):
         self.keys.write_text("key 0000000a 00 1\n")
         done = run("serve", f"--snapshot={self.saved}", f"--seal-key-file={self.keys}",
                    "--listen=127.0.0.1:0", "--ops-listen=off")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("option '--seal-key-file': line 1 of the keys", done.stderr)
         self.assertEqual(self.keys.read_text(), "key 0000000a 00 1\n")
 
@@ -137,7 +137,7 @@ class Case(unittest.TestCase):
             self.skipTest("devices are made by root")
         done = run("serve", f"--snapshot={self.saved}", f"--seal-key-file={self.keys}",
                    "--listen=127.0.0.1:0", "--ops-listen=off")
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("is no regular file", done.stderr)
         self.assertTrue(self.keys.is_char_device())
 
@@ -203,7 +203,7 @@ class Case(unittest.TestCase):
         missing = self.directory / "missing"
         for command in (("audit",), ("simulate", "--seeds=1")):
             said = self.look(command, f"--seal-key-file={missing}")
-            self.assertEqual(said.returncode, 1)
+            self.assertEqual(said.returncode, 2)
             self.assertIn("option '--seal-key-file': there is no key in", said.stderr)
         self.assertFalse(missing.exists())
         said = self.look(("audit",), "--seal-secret=a/b")

@@ -91,7 +91,7 @@ class Service(unittest.TestCase):
     def test_a_token_is_one_line(self):
         server = self.serve(f"--ops-token-file={self.folder}/token")
         (self.folder / "lines").write_text("s3cret\nX-Other: header\n")
-        self.fails(1, f"option '--token-file': \"{self.folder}/lines\" has more than one line", "nodes",
+        self.fails(2, f"option '--token-file': \"{self.folder}/lines\" has more than one line", "nodes",
                    f"--server={server.operations}", f"--token-file={self.folder}/lines")
         self.secret(token="s3cret\nX-Other: header")
         self.fails(1, "the Secret's token has more than one line", "nodes", "--service=gpus/ops", env=self.path)

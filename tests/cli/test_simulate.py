@@ -522,16 +522,16 @@ class Refusals(Files):
             (NODES, PODS.replace("1,500", "0,0"), "no pod asks for GPU"),
         ):
             with self.subTest(pattern=pattern):
-                self.refuse(1, pattern, f"--trace-nodes={self.write('nodes.csv', nodes)}",
+                self.refuse(1 if pattern.startswith("no ") else 2, pattern, f"--trace-nodes={self.write('nodes.csv', nodes)}",
                             f"--trace-pods={self.write('pods.csv', pods)}")
 
     def test_bad_json_is_named(self):
         bad = self.write("bad.json", '{"kind": "List", "items": [{"kind": "Node", "metadata": 1}]}')
-        self.refuse(1, r"option '--snapshot': .*bad.json.*Node without a name.*metadata",
+        self.refuse(2, r"option '--snapshot': .*bad.json.*Node without a name.*metadata",
                     f"--snapshot={bad}")
         cut = self.write("cut.json", '{"kind": "List", "items": [')
-        self.refuse(1, r"cut.json\": the JSON ends in the middle", f"--snapshot={cut}")
-        self.refuse(1, r"option '--pods': cannot read", f"--snapshot={SNAPSHOT}", "--pods=/nowhere")
+        self.refuse(2, r"cut.json\": the JSON ends in the middle", f"--snapshot={cut}")
+        self.refuse(2, r"option '--pods': cannot read", f"--snapshot={SNAPSHOT}", "--pods=/nowhere")
 
     def test_bad_options_are_named(self):
         for pattern, *arguments in (

@@ -115,8 +115,7 @@ static enum exit_code run(const struct config *config, bool open)
     const enum exit_code code = print_answer(config, text, NULL);
     if (ok)
         return code;
-    complain("%s", failure->message); /* what was done before is done, and was told */
-    return EXIT_FAILED;
+    return complain_of(failure); /* what was done before is done, and was told */
 }
 
 enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs)
@@ -272,10 +271,8 @@ enum exit_code drain_command_run(const struct config *config, const struct confi
     g_autoptr(fit) fit = NULL;
     if (!config->apply || places_await_nodes(config, NULL, NULL, &failure))
         fit = look(config, &failure);
-    if (!fit) {
-        complain("%s", failure->message);
-        return EXIT_FAILED;
-    }
+    if (!fit)
+        return complain_of(failure);
     if (!config->apply) {
         const enum exit_code code = print(config, fit, NULL);
         return code == EXIT_OK && fit->stranded > 0 ? EXIT_DIFFERENT : code;

@@ -65,8 +65,12 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
     }
     if (!*config->filename)
         return true;
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct manifest manifest;
     goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
-    return goal->file || fail_within(error, "option '--filename': ");
+    return (goal->file &&
+            manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error)) ||
+           fail_within(error, "option '--filename': ");
 }
 
 /* The pod to admit. */

@@ -15,6 +15,8 @@ struct api_client *places_client(const struct config *config, GError **error)
     struct kube_config *kube = kube_config_load_default(config->kubeconfig, config->context, error);
 
     signal(SIGPIPE, SIG_IGN);
+    if (!kube && *config->kubeconfig)
+        g_prefix_error(error, "option '--kubeconfig': ");
     return kube ? api_client_new(kube, error) : NULL;
 }
 

@@ -273,8 +273,7 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(client) client = client_open(config, &failure);
     if (client && client_get(client, &request, body, &failure))
         return print(config, body);
-    complain("%s", failure->message);
-    return EXIT_FAILED;
+    return complain_of(failure);
 }
 
 /* --- what is carried out ------------------------------------------------------------------------ */
@@ -299,8 +298,7 @@ static enum exit_code apply(const struct config *config, struct goal *goal)
         applied.plan ? print_plan(config, applied.plan, &applied) : EXIT_FAILED;
     if (done)
         return code;
-    complain("%s", failure->message);
-    return EXIT_FAILED;
+    return complain_of(failure);
 }
 
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
@@ -328,6 +326,5 @@ enum exit_code plan_command_run(const struct config *config, const struct config
     g_autoptr(relocation) plan = goal_look(config, &goal, NULL, &failure);
     if (plan)
         return print_plan(config, plan, &applied);
-    complain("%s", failure->message);
-    return EXIT_FAILED;
+    return complain_of(failure);
 }

@@ -259,10 +259,8 @@ static enum exit_code find_end(const struct switching *switching, const char *no
     g_autoptr(GArray) rows = new_rows();
     g_autoptr(GError) failure = NULL;
 
-    if (!add_row(switching, node, wanted, rows, &failure)) {
-        complain("%s", failure->message);
-        return EXIT_FAILED;
-    }
+    if (!add_row(switching, node, wanted, rows, &failure))
+        return complain_of(failure);
     const char *is = g_array_index(rows, struct row, 0).look.is;
     if (g_strcmp0(is, wanted->value) == 0)
         return EXIT_OK;
@@ -378,8 +376,7 @@ static char *choose_layout(const struct config *config, struct switching *switch
     g_autoptr(GError) failure = NULL;
 
     if (!advise(config, switching, &advice, &failure)) {
-        complain("%s", failure->message);
-        *ret_code = EXIT_FAILED;
+        *ret_code = complain_of(failure);
         return NULL;
     }
     const struct layout_row *best = &g_array_index(advice.rows, struct layout_row, advice.best);
@@ -434,7 +431,7 @@ enum exit_code switch_run(const struct config *config, const struct config_input
     if (switching_open(config, &switching, &failure))
         code = run(config, &switching);
     else
-        complain("%s", failure->message);
+        code = complain_of(failure);
     switching_close(&switching);
     return code;
 }

@@ -607,9 +607,9 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
     for (guint i = 0; i < config->warnings->len; i++)
         log_event(LOG_LEVEL_WARN, "ignored", LOG_TEXT("what", config->warnings->pdata[i]));
     if (!open_all(&serve, &failure)) {
-        complain("%s", failure->message);
+        const enum exit_code misuse = complain_of(failure);
         close_all(&serve);
-        return EXIT_FAILED;
+        return misuse;
     }
     int signal_number = wait_for_the_end(&serve, &signals);
     stop_waiting_for_signals();
