@@ -146,9 +146,8 @@ static bool add_token(const struct client *client, struct curl_slist **headers, 
     if (!token)
         return fail_within(error, "option '--token-file': ");
     const bool blank = strspn(token, " \t\r\n") == strlen(token);
-    const bool ok =
-        blank ? fail_with(error, GPULEDGER_ERROR_INVALID, "%s holds no token", from)
-              : add_header(headers, g_strstrip(token), from, error);
+    const bool ok = blank ? fail_with(error, GPULEDGER_ERROR_INVALID, "%s holds no token", from)
+                          : add_header(headers, g_strstrip(token), from, error);
     secret_free(token);
     return ok;
 }

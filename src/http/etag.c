@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/etag.h"
 
+#include "http/gzip.h"
+
 #include <microhttpd.h>
 #include <string.h>
 
@@ -18,7 +20,13 @@ void etag_settle(const struct http_request *request, struct http_response *respo
         G_CHECKSUM_SHA256, (const guchar *)response->body->str, response->body->len);
     char *tag = g_strdup_printf("\"%.32s\"", sum);
 
-    if (has_tag(http_request_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH), tag)) {
+    const char *known = http_request_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    g_autofree char *compressed = g_strdup_printf("\"%.32s" GZIP_TAG_SUFFIX "\"", sum);
+    if (known && strstr(known, compressed)) {
+        g_free(tag);
+        tag = g_steal_pointer(&compressed);
+    }
+    if (has_tag(known, tag)) {
         response->status = MHD_HTTP_NOT_MODIFIED;
         g_string_truncate(response->body, 0);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "http/gzip.h"
 #include "http/page.h"
 
 #include "http/resources.h"
@@ -27,7 +28,7 @@ bool page_answer(const struct http_request *request, const char *name,
 {
     const struct page_file *file = find(name);
     const char *encodings = http_request_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    const bool packed = encodings && strstr(encodings, "gzip");
+    const bool packed = gzip_is_taken(encodings);
 
     if (!file)
         return false;

@@ -4,6 +4,7 @@
 #include "http/bearer.h"
 #include "http/doors.h"
 #include "http/etag.h"
+#include "http/gzip.h"
 #include "http/outgoing.h"
 
 #include <gpuledger/error.h>
@@ -168,6 +169,8 @@ static void run_route(struct routes *routes, const struct route *route,
                      (gint)MIN(response->body->len + 1, (gsize)G_MAXINT));
     if (route->flags & ROUTE_TAGGED)
         etag_settle(request, response);
+    if (routes->compresses) /* a large view still waits in line, so few at a time are compressed */
+        gzip_settle(request, response);
     if (in_line)
         outgoing_leave(request->outgoing, line);
 }

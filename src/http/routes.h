@@ -43,6 +43,7 @@ struct routes {
     struct bearer *bearer;    /* whose token callers must show, or NULL */
     unsigned waits_max;       /* requests of ROUTE_WAITS at a time; 0: as many as like */
     bool no_browser;          /* none calls here (http/doors.h) */
+    bool compresses;          /* answers, for clients that take it (http/gzip.h) */
     const char *hosts;        /* without a token, names that callers may use; NULL: any */
     gint waits;               /* atomic; of them, how many there are */
     gint sizes[ROUTES_MAX];   /* atomic; of each row's last answer, to tell a large view from a small */

@@ -20,6 +20,7 @@ LIBRARIES = {
     "libyaml": r"yaml\.h$",
     "libmicrohttpd": r"microhttpd\.h$",
     "GnuTLS": r"gnutls/",
+    "zlib": r"zlib\.h$",
 }
 
 # Those are in the layers' own headers, so who includes a layer has its library too.

@@ -188,7 +188,7 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .card_metrics_max = config->card_metrics_max,
     };
     serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer,
-                                              .hosts = config->ops_hosts};
+                                              .compresses = true, .hosts = config->ops_hosts};
     serve->operations_server = listen_on(&config->ops_listen, "ops-listen",
                                          &(struct server_options){
                                              .name = "operations",
