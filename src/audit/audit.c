@@ -83,7 +83,8 @@ static const struct audit_cause_info causes[AUDIT_N] = {
          false, POD_EVENT_QUOTA_LABEL},
     [AUDIT_QUOTA_UNKEPT] =
         {"quota_unkept", "a quota cannot be kept, so pods of its namespace are refused",
-         "see what the warning says of it; let it limit fewer resources, or delete it", false, -1},
+         "see what the warning says of it; let it limit fewer resources, or delete it", false,
+         POD_EVENT_QUOTA_UNKEPT},
     [AUDIT_MISSING] = {"missing", "the ledger lacks it", "restart gpuledger and report this", true,
                        -1},
     [AUDIT_LEFT_OVER] = {"left_over", "the ledger has it, the cluster does not",

@@ -35,12 +35,27 @@ static int64_t now_ms(void)
 
 /* --- what pods are told ---------------------------------------------------------------------- */
 
+/* No pod and no node is at fault, but a quota of the namespace. */
+static void tell_namespace(struct cluster *cluster, const struct audit_row *row)
+{
+    const struct audit_cause_info *info = audit_cause_info(row->cause);
+    g_autofree char *note = g_strdup_printf("%s: %s (%s; %s). What to do: %s.", row->name,
+                                            info->text, row->cluster, row->ledger, info->advice);
+
+    pod_event_post(cluster, &(struct pod_event){(enum pod_event_cause)info->event, row->ns, row->ns,
+                                                row->ns, note});
+}
+
 static void tell_pod(struct cluster *cluster, const struct audit_row *row)
 {
     const struct audit_cause_info *info = audit_cause_info(row->cause);
 
     if (info->event < 0)
         return;
+    if (pod_event_info((enum pod_event_cause)info->event)->kind) {
+        tell_namespace(cluster, row);
+        return;
+    }
     g_autofree char *note =
         g_strdup_printf("On node %s: %s (%s; %s). What to do: %s.", row->node, info->text,
                         row->cluster, row->ledger, info->advice);

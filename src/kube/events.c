@@ -239,6 +239,7 @@ static enum outcome send_letter(struct events *events, const struct letter *lett
         event_encode(&writer, &(struct event_object){
                                   .ns = place,
                                   .node = !letter->ns,
+                                  .kind = info->kind,
                                   .name = new_name,
                                   .pod = letter->pod,
                                   .pod_uid = letter->uid,

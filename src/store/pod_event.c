@@ -18,6 +18,7 @@ static const struct pod_event_info table[POD_EVENT_N] = {
     [POD_EVENT_RECLAIMED] = {"GPUQuotaReclaimed", "Evicting"},
     [POD_EVENT_RECLAIMS] = {"GPUQuotaReclaims", "Scheduling"},
     [POD_EVENT_QUOTA_LABEL] = {"GPUQuotaLabel", "Auditing"},
+    [POD_EVENT_QUOTA_UNKEPT] = {"GPUQuotaUnkept", "Auditing", "Namespace"},
 };
 
 const struct pod_event_info *pod_event_info(enum pod_event_cause cause)

@@ -21,18 +21,21 @@ enum pod_event_cause {
     POD_EVENT_RECLAIMED,   /* it ends, since its namespace has borrowed what another is sure of */
     POD_EVENT_RECLAIMS,    /* others end for it, or did in vain */
     POD_EVENT_QUOTA_LABEL, /* its label names a quota in which it does not count */
+    POD_EVENT_QUOTA_UNKEPT, /* of a Namespace: a quota of it cannot be kept, so its pods are refused */
     POD_EVENT_N
 };
 
 struct pod_event_info {
     const char *reason; /* of the Event, and of the metric */
     const char *action; /* what was being done when it was seen */
+    const char *kind;   /* whom it is about; NULL: a Pod, or a Node */
 };
 
 /* Never NULL; any thread. */
 const struct pod_event_info *pod_event_info(enum pod_event_cause cause);
 
-/* All borrowed. About a Node: no `ns`, and its name for both name and UID. */
+/* All borrowed. About a Node: no `ns`, and its name for both name and UID; about a Namespace: its name for all
+ * three. */
 struct pod_event {
     enum pod_event_cause cause;
     const char *ns, *name, *uid;

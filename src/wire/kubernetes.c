@@ -551,11 +551,12 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_key_string(writer, "reportingInstance", event->instance);
     json_key_object(writer, "regarding");
     json_key_string(writer, "apiVersion", "v1");
-    json_key_string(writer, "kind", event->node ? "Node" : "Pod");
+    json_key_string(writer, "kind", event->kind ? event->kind : event->node ? "Node" : "Pod");
     if (!event->node)
         json_key_string(writer, "namespace", event->ns);
     json_key_string(writer, "name", event->pod);
-    json_key_string(writer, "uid", event->pod_uid);
+    if (!event->kind)
+        json_key_string(writer, "uid", event->pod_uid);
     json_end_object(writer);
     json_key_string(writer, "note", event->note);
     json_end_object(writer);

@@ -265,6 +265,27 @@ START_TEST(metrics_are_those_of_the_last_audit)
 }
 END_TEST
 
+START_TEST(a_quota_that_is_not_kept_has_an_event_of_its_namespace)
+{
+    const struct string_pair min[] = {{"gpuledger.io/gpus", "some"}};
+    const struct resource_quota_view unread = {
+        .ns = "ml", .name = "gpus", .elastic = true, .min = {min, 1}};
+
+    store_free(world.store);
+    world.store = world.extender.store =
+        store_new(&(struct store_options){.policy = policy_find("binpack"),
+                                          .patience_ms = 60000,
+                                          .elastic_quotas = true,
+                                          .silent = true});
+    world_sync(&world);
+    store_apply_resource_quota(world.store, &unread);
+    g_autoptr(auditor) auditor = start(0, 0);
+    auditor_request(auditor);
+    await_posted(0, "GPUQuotaUnkept ml/ml: gpus: a quota cannot be kept, so pods of its namespace "
+                    "are refused (cannot be read");
+}
+END_TEST
+
 /* --- the end --------------------------------------------------------------------------------- */
 
 START_TEST(it_ends_at_once)
@@ -297,6 +318,7 @@ int main(void)
     tcase_add_test(tests, the_first_audit_waits_for_the_lists);
     tcase_add_test(tests, audits_come_again_and_again);
     tcase_add_test(tests, without_an_interval_only_who_asks_gets_one);
+    tcase_add_test(tests, a_quota_that_is_not_kept_has_an_event_of_its_namespace);
     tcase_add_test(tests, there_is_one_audit_at_a_time);
     tcase_add_test(tests, there_is_time_between_audits);
     tcase_add_test(tests, a_failure_keeps_the_last_report);

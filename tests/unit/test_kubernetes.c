@@ -377,7 +377,7 @@ END_TEST
 
 START_TEST(encodes_an_event)
 {
-    const struct event_object event = {
+    struct event_object event = {
         .ns = "ml",
         .name = "a.17",
         .pod = "a",
@@ -402,6 +402,13 @@ START_TEST(encodes_an_event)
         "\"action\":\"Looking\",\"reportingController\":\"example.com/x\","
         "\"reportingInstance\":\"x-0\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
         "\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"7c1d\"},\"note\":\"So.\"}");
+    event.kind = "Namespace";
+    event.pod = "ml";
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    event_encode(&writer, &event);
+    ck_assert(strstr(text->str, "\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Namespace\","
+                                "\"namespace\":\"ml\",\"name\":\"ml\"},"));
     g_string_truncate(text, 0);
     json_writer_init(&writer, text);
     event_series_encode(&writer, 2, "2026-01-02T15:04:05.000000Z");
