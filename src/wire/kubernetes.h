@@ -129,7 +129,8 @@ struct event_object {
     const char *ns; /* the pod's, and therefore the event's; EVENT_NODE_NAMESPACE if it is a Node's */
     const char *name;
     bool node;      /* it is about a Node, and its UID is its name, as kubelet has it */
-    const char *kind; /* whom it is about instead, of v1, whose UID is not known; NULL: a Pod or Node */
+    const char
+        *kind; /* whom it is about instead, of v1, whose UID is not known; NULL: a Pod or Node */
     const char *pod;
     const char *pod_uid;
     const char *time; /* micro_time_format */
