@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node whose device plugin is gone, and which looks like the best place for every pod."""
 
+import re
+import subprocess
+
 from kubeapi import wait_for
-from world import World
+from world import World, program
 
 WANTED, UNITS = 8, 2
 
@@ -27,6 +30,16 @@ def replace(world):
 def left_out_events(world):
     listed = world.client.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")
     return [event for event in listed["items"] if event["reason"] == "GPUNodeLeftOut"]
+
+
+def resume_as_told(world, node):
+    """The command that the audit prints for the node, as somebody runs it."""
+    server = f"--server=http://127.0.0.1:{world.ops_port}"
+    said = subprocess.run([program(), "audit", "-o", "wide", server], stdout=subprocess.PIPE, text=True, check=False).stdout
+    [command] = set(re.findall(r"'gpuledger (resume [^']*)'", " ".join(said.split())))
+    answer = subprocess.run([program(), *command.replace("NODE", node).split(), server], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, check=False)
+    world.tap.equal((answer.returncode, answer.stdout), (0, f"node {node} is asked again\n"), f"gpuledger {command}")
 
 
 def scenario_rejects(tap):
@@ -54,7 +67,7 @@ def scenario_rejects(tap):
         world.pod("larger", 14)
         world.refusal("larger", "left out for a while")
         world.fleet.kubelet("n0").unserved = False
-        world.client.annotate("Node", "n0", {"gpuledger.io/resume": "plugin is back"})
+        resume_as_told(world, "n0")
         world.await_running(["large", "larger"])
-        tap.equal(world.metric("gpuledger_nodes_left_out"), 0, "the annotation ends it")
+        tap.equal(world.metric("gpuledger_nodes_left_out"), 0, "the command that the audit prints ends it")
         world.verify("at last")
