@@ -4,6 +4,7 @@ others, and the other scheduler counts them all."""
 
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import time
@@ -127,6 +128,46 @@ def go_back(world, left, found):
         pass
     tap.equal(counted(), held, "on the way back the other scheduler counts what the ledger had")
     tap.ok(max(counted().values()) <= SIZE, "no card beyond its size", counted())
+
+
+def other_scheduler(world):
+    """It runs as a Deployment."""
+    labels = {"app": "gpushare-schd-extender"}
+    spec = {"containers": [{"name": "main", "image": "example.com/none:1"}]}
+    world.client.request("POST", "/apis/apps/v1/namespaces/kube-system/deployments", {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "gpushare-schd-extender"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "gpushare-schd-extender", "uid": "none", "controller": True}
+    world.client.request("POST", "/api/v1/namespaces/kube-system/pods", {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gpushare-schd-extender-x", "labels": labels,
+                                                        "ownerReferences": [owner]},
+        "spec": {**spec, "schedulerName": "nobody"}})
+
+
+def replicas(world, name):
+    return world.client.request("GET", f"/apis/apps/v1/namespaces/kube-system/deployments/{name}")["spec"]["replicas"]
+
+
+def scale_as_told(world, steps):
+    """Runs the lines that scale, as somebody does; how many."""
+    lines = [line for step in steps for line in (step["command"] or "").splitlines() if " scale " in line]
+    for line in lines:
+        tool, *words = shlex.split(line)
+        world.tap.equal(tool, "kubectl", line)
+        world.plane.kubectl(*words)
+    return len(lines)
+
+
+def scenario_migrate_commands(tap):
+    """The commands by which migrate ends and starts schedulers do so."""
+    with World(tap, played=False) as world:
+        other_scheduler(world)
+        found = looked_at(world, "gpushare")
+        tap.equal(scale_as_told(world, found["steps"]), 1, "one command ends the other scheduler")
+        tap.equal(replicas(world, "gpushare-schd-extender"), 0, "which has no replica then")
+        tap.ok(replicas(world, "gpuledger") > 0, "gpuledger has")
+        tap.equal(scale_as_told(world, found["back"]), 2, "two lead back")
+        tap.equal((replicas(world, "gpushare-schd-extender"), replicas(world, "gpuledger")), (1, 0), "each way round")
 
 
 def scenario_migrate_gpushare(tap):
