@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define BARRED "The node's GPU plugin may give the pod a GPU that another pod was promised"
+#define TURN                                                                                       \
+    "Another pod on the node still waits for its GPU, and its GPU plugin serves one at a time"
 #define AWAITED "A pod of the same size on the node still waits for its GPU"
 #define CARDS(gpu, memory)                                                                         \
     "[{\"name\":\"c\",\"resources\":{\"limits\":{\"" gpu "\":\"1\",\"" memory "\":\"3000\"}}}]"
@@ -573,6 +575,26 @@ START_TEST(a_time_that_an_author_made_up_is_revoked)
 }
 END_TEST
 
+/* The plugin does not read the phase of a pod whose promise stands. Its author has bound it. */
+START_TEST(a_phase_that_an_author_made_up_ends_no_wait)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "z",
+                                                     .containers = NEWEST->containers,
+                                                     .node = NEWEST->node});
+    fake_cluster_annotate(cluster, "z", NEWEST->bind_time, "1700000000");
+    fake_cluster_annotate(cluster, "z", NEWEST->time, "1700000000");
+    fake_cluster_annotate(cluster, "z", NEWEST->promised_node, NEWEST->node);
+    fake_cluster_annotate(cluster, "z", "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,3000,0:");
+    fake_cluster_annotate(cluster, "z", NEWEST->promised, "GPU-a,NVIDIA,3000,0:");
+    fake_cluster_annotate(cluster, "z", NEWEST->phase, "success");
+    world_catch_up(&world);
+    add(NEWEST, "q");
+    bind_to(NEWEST, "q", TURN);
+    serve(NEWEST, "z");
+    bind_to(NEWEST, "q", "");
+}
+END_TEST
+
 /* One that gpuledger has written itself, beside a planted one, is none of those. */
 START_TEST(a_small_time_of_ours_is_left_alone)
 {
@@ -634,6 +656,7 @@ int main(void)
     tcase_add_test(tests, a_mark_that_was_lost_is_made_up_for);
     tcase_add_loop_test(tests, of_two_nodes_the_first_pod_has_the_larger_time, 0, 2);
     tcase_add_loop_test(tests, a_time_that_an_author_made_up_is_revoked, 0, 2);
+    tcase_add_test(tests, a_phase_that_an_author_made_up_ends_no_wait);
     tcase_add_test(tests, a_small_time_of_ours_is_left_alone);
     tcase_add_loop_test(tests, a_time_far_ahead_counts_for_nothing, 0, 2);
     suite_add_tcase(suite, tests);

@@ -533,8 +533,11 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
                            ? bind_time
                            : string_pairs_get(&view->annotations, vgpu->time);
     const bool pending = is_pending(view);
-    const bool over = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0 ||
-                      g_strcmp0(phase, VGPU_PHASE_FAILED) == 0;
+    struct device_promise promise;
+    /* Volcano's plugin does not read the phase while a promise stands; 4paradigm's goes by it. */
+    const bool stands = vgpu->dialect->any_phase && vgpu_read_promise(vgpu, view, &promise);
+    const bool over = !stands && (g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0 ||
+                                  g_strcmp0(phase, VGPU_PHASE_FAILED) == 0);
     int64_t seconds;
 
     allocation->assigned = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0;

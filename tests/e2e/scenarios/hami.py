@@ -163,7 +163,7 @@ def scenario_hami_family(tap):
     with World(tap) as world:
         start(world)
         nodes = {"v25": "hami-v2.5", "v28": "hami-v2.8", "old": "4paradigm-da7d4ed",
-                 "vold": "volcano-v1.11.0", "vnew": "volcano-v1.12.0"}
+                 "v19": "volcano-v1.9.4", "vold": "volcano-v1.11.0", "vnew": "volcano-v1.12.0"}
         for name, behaviour in nodes.items():
             add_node(world, name, behaviour, cards_of(name, [10000, 10000]))
         # Its scheduler has died between lock and Binding, long ago.
