@@ -578,9 +578,9 @@ END_TEST
 /* The plugin does not read the phase of a pod whose promise stands. Its author has bound it. */
 START_TEST(a_phase_that_an_author_made_up_ends_no_wait)
 {
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "z",
-                                                     .containers = NEWEST->containers,
-                                                     .node = NEWEST->node});
+    fake_cluster_add_pod(
+        cluster,
+        &(struct fake_pod){.name = "z", .containers = NEWEST->containers, .node = NEWEST->node});
     fake_cluster_annotate(cluster, "z", NEWEST->bind_time, "1700000000");
     fake_cluster_annotate(cluster, "z", NEWEST->time, "1700000000");
     fake_cluster_annotate(cluster, "z", NEWEST->promised_node, NEWEST->node);
