@@ -148,14 +148,19 @@ static void write_tolerations(struct json_writer *writer, const struct recipe *r
 static void write_environment(struct json_writer *writer, const cJSON *list)
 {
     const cJSON *variable;
+    bool any = false;
 
-    json_key_array(writer, "env");
     cJSON_ArrayForEach (variable, list) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(variable, "name"));
-        if (g_strcmp0(name, HOOK_VARIABLE) == 0)
-            json_value(writer, variable);
+        if (g_strcmp0(name, HOOK_VARIABLE) != 0)
+            continue;
+        if (!any)
+            json_key_array(writer, "env");
+        any = true;
+        json_value(writer, variable);
     }
-    json_end_array(writer);
+    if (any)
+        json_end_array(writer);
 }
 
 /* Of a container what says where it may run. */

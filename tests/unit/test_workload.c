@@ -188,6 +188,28 @@ START_TEST(pods_get_what_their_flavor_has)
 }
 END_TEST
 
+/* Of the environment it is kept what switches limits off. */
+START_TEST(pods_may_switch_their_limits_off)
+{
+    g_autofree char *error = NULL;
+    g_autoptr(pod_sets) sets = sets_of(
+        WORKLOAD_OF(
+            "a",
+            POD_SET_OF("main", "1",
+                       "'containers':[{'name':'c','env':[{'name':'A','value':'B'},"
+                       "{'name':'CUDA_DISABLE_CONTROL','value':'true'}],"
+                       "'resources':{'limits':{'nvidia.com/gpu':'1','nvidia.com/gpumem':'9'}}}]"),
+            RESERVED),
+        NULL, &error);
+    struct pod_view pod;
+
+    ck_assert_msg(sets, "%s", error ? error : "");
+    ck_assert(pod_set_read(&g_array_index(sets->sets, struct pod_set, 0), arena, &pod, NULL));
+    ck_assert_int_eq(pod.containers[0].hook, HOOK_OFF);
+    ck_assert(!strstr(g_array_index(sets->sets, struct pod_set, 0).text, "\"B\""));
+}
+END_TEST
+
 START_TEST(pods_without_a_gpu_are_left_out)
 {
     g_autofree char *error = NULL;
@@ -289,6 +311,7 @@ int main(void)
     tcase_add_test(tests, what_is_too_much_or_no_number_is_refused);
     tcase_add_test(tests, times_that_have_not_come_are_now);
     tcase_add_test(tests, pods_get_what_their_flavor_has);
+    tcase_add_test(tests, pods_may_switch_their_limits_off);
     tcase_add_test(tests, pods_without_a_gpu_are_left_out);
     tcase_add_test(tests, what_cannot_be_read_names_its_pod_set);
     tcase_add_test(tests, a_template_that_is_no_pod_is_no_crash);
