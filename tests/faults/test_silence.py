@@ -89,7 +89,7 @@ class Silence(unittest.IsolatedAsyncioTestCase):
         self.fall_silent("get")
         await self.program.start("--elastic-quotas", "--reclaim", "--reclaim-delay=0s")
         await self.program.filter(claimant)
-        await self.ends("GET", "/namespaces/test/pods/web-")
+        await self.ends("GET", "/configmaps/gpuledger-claims")
 
     async def test_the_stop_key(self):
         self.fall_silent("get")

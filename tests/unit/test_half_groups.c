@@ -203,6 +203,18 @@ START_TEST(who_begins_to_serve_asks_nothing_for_a_minute)
 }
 END_TEST
 
+START_TEST(who_may_evict_nothing_asks_nothing)
+{
+    struct replica replica = {.base = {&ops}, .serves_from = 0, .until = G_MAXUINT};
+    struct half_groups *half = start(&replica.base, -1);
+
+    permits_stop(permits, "somebody says so");
+    pass(2 * MINUTE_LOOKS);
+    half_groups_free(half);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+}
+END_TEST
+
 START_TEST(who_stands_by_asks_nothing)
 {
     struct replica replica = {.base = {&ops}, .serves_from = 3, .until = G_MAXUINT};
@@ -452,6 +464,7 @@ int main(void)
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, who_begins_to_serve_asks_nothing_for_a_minute);
+    tcase_add_test(tests, who_may_evict_nothing_asks_nothing);
     tcase_add_test(tests, who_stands_by_asks_nothing);
     tcase_add_test(tests, who_serves_no_more_ends_nobody_else);
 

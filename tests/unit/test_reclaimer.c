@@ -8,6 +8,7 @@
 #include "literals.h"
 #include "suite.h"
 
+#include "base/metrics.h"
 #include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "wire/claim.h"
@@ -152,12 +153,13 @@ static enum eviction evict(void *data, const struct evictee *evictee, bool try, 
 
 /* --- replicas ------------------------------------------------------------------------------------- */
 
-static struct reclaimer *new_reclaimer(struct store *store)
+static struct reclaimer *new_reclaimer(struct store *store, struct permits *permits)
 {
     return reclaimer_new(&(struct reclaimer_args){
         .store = store,
         .cluster = &cluster,
         .files = &fake_claims_files,
+        .permits = permits,
         .evict = evict,
         .options = {.delay_ms = 3 * SECOND_MS, .at_once = at_once, .per_minute = per_minute},
     });
@@ -181,7 +183,7 @@ static void begin(struct replica *replica)
             &(struct resource_quota_view){
                 .ns = i ? "b" : "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
     tell(replica);
-    replica->reclaimer = new_reclaimer(replica->store);
+    replica->reclaimer = new_reclaimer(replica->store, NULL);
 }
 
 static void finish_lists(struct replica *replica)
@@ -248,6 +250,27 @@ static void claim_only(void)
     ck_assert_uint_eq(n_claims(), 1);
     ck_assert_uint_eq(n_evicted, 0);
 }
+
+/* It says what would be taken back, and nothing else. */
+START_TEST(what_only_observes_claims_nothing)
+{
+    const unsigned cell = ENDER_RECLAIM * EVICTION_OUTCOME_N + EVICTION_OUTCOME_OBSERVED;
+    const uint64_t before = metrics_counted(COUNTER_EVICTIONS, cell);
+    struct permits *permits =
+        permits_new(&(struct permits_options){.observes[ENDER_RECLAIM] = true});
+
+    reclaimer_free(first.reclaimer);
+    first.reclaimer = new_reclaimer(first.store, permits);
+    pass(&first, 60);
+    ck_assert_uint_eq(n_evicted, 0);
+    ck_assert(!claims || n_claims() == 0);
+    ck_assert_uint_ge(metrics_counted(COUNTER_EVICTIONS, cell), before + 1);
+    reclaimer_free(first.reclaimer);
+    permits_free(permits);
+    first.reclaimer = new_reclaimer(first.store, NULL);
+    claim_only();
+}
+END_TEST
 
 START_TEST(who_takes_over_goes_on_with_the_claim)
 {
@@ -506,7 +529,7 @@ START_TEST(who_takes_over_counts_whom_others_have_evicted)
     ending[1] = !ended;
     gone[1] = ended;
     reclaimer_free(second.reclaimer);
-    second.reclaimer = new_reclaimer(second.store);
+    second.reclaimer = new_reclaimer(second.store, NULL);
     pass(&second, 30);
     ck_assert_uint_eq(n_evicted, 0);
     gone[1] = true;
@@ -654,6 +677,7 @@ int main(void)
           *notes = tcase_create("notes");
 
     tcase_add_checked_fixture(takeover, setup, teardown);
+    tcase_add_test(takeover, what_only_observes_claims_nothing);
     tcase_add_test(takeover, who_takes_over_goes_on_with_the_claim);
     tcase_add_test(takeover, who_takes_over_evicts_nobody_again);
     tcase_add_test(takeover, both_keep_the_room);

@@ -259,6 +259,41 @@ START_TEST(nobody_ends_where_too_many_of_a_namespace_would)
 }
 END_TEST
 
+START_TEST(none_ends_while_evictions_are_stopped)
+{
+    struct permits *permits = permits_new(&(struct permits_options){.stopped = true});
+    struct node_look look;
+
+    add((struct gpu_pod){.name = "a", .kind = "Job"});
+    accept_evictions(FAKE_ALWAYS);
+    with.permits = permits;
+    ck_assert_uint_eq(look_at(CUT, &look), 0);
+    ck_assert_str_eq(look.waits, "evictions are stopped");
+    ck_assert_uint_eq(count_evictions(), 0);
+    node_look_clear(&look);
+    permits_stop(permits, NULL);
+    ck_assert_uint_eq(look_at(CUT, NULL), 1);
+    with.permits = NULL;
+    permits_free(permits);
+}
+END_TEST
+
+START_TEST(as_many_end_as_the_limits_allow)
+{
+    struct permits *permits =
+        permits_new(&(struct permits_options){.limits = {.per_namespace = 2}});
+
+    for (int i = 0; i < 3; i++)
+        add((struct gpu_pod){.name = keep(g_strdup_printf("p%d", i)), .kind = "Job"});
+    accept_evictions(FAKE_ALWAYS);
+    with.permits = permits;
+    ck_assert_uint_eq(look_at(CUT, NULL), 2);
+    ck_assert_uint_eq(count_evictions(), 2);
+    with.permits = NULL;
+    permits_free(permits);
+}
+END_TEST
+
 static const char *hour(const char *ago)
 {
     return keep(g_strdup_printf(
@@ -438,6 +473,8 @@ int main(void)
     tcase_add_loop_test(tests, nobody_ends_where_too_many_of_a_namespace_would, 0,
                         G_N_ELEMENTS(namespaces));
     tcase_add_test(tests, each_takes_its_place_in_the_hour_before_it_ends);
+    tcase_add_test(tests, none_ends_while_evictions_are_stopped);
+    tcase_add_test(tests, as_many_end_as_the_limits_allow);
     tcase_add_test(tests, a_full_hour_lets_nobody_else_end);
     tcase_add_loop_test(tests, an_hour_that_nobody_knows_lets_nobody_end, 0, 2);
     tcase_add_loop_test(tests, one_that_does_not_end_keeps_nobody_else, 0, G_N_ELEMENTS(outcomes));
