@@ -99,6 +99,7 @@
 #pragma redefine_extname mig_choose gpuledger_mig_choose
 #pragma redefine_extname mig_find gpuledger_mig_find
 #pragma redefine_extname mig_is_free gpuledger_mig_is_free
+#pragma redefine_extname mig_leave_out gpuledger_mig_leave_out
 #pragma redefine_extname mig_place_equal gpuledger_mig_place_equal
 #pragma redefine_extname mig_place_most gpuledger_mig_place_most
 #pragma redefine_extname mig_profiles_new gpuledger_mig_profiles_new
