@@ -316,7 +316,7 @@ class Shows(Case):
                                    "[box.scrollWidth, box.clientWidth]; })()")
                     self.assertFalse(wide, (width, name, box, wide))
                 if name == "quotas":
-                    cut = tab.run("[...document.querySelectorAll('#quotas .pod span, #quotas .age')]"
+                    cut = tab.run("[...document.querySelectorAll('#quotas .pod b, #quotas .pod span, #quotas .age')]"
                                   ".filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.innerText)")
                     self.assertEqual(cut, [], width)
             edges = tab.run("[...document.querySelectorAll('.tabs button')].map((each) => each.getBoundingClientRect().right)")
