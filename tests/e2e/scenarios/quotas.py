@@ -222,3 +222,34 @@ def scenario_quotas_reclaim(tap):
         tap.ok("gpuledger.io/reclaim" in record.read_text(), "the claims are in the record")
         said = replay(tap, record, "claims")
         tap.ok(said.get("compared", 0) > 20, "and what was decided meanwhile", said)
+
+
+def scenario_quotas_stopped(tap):
+    """The stop key: nobody gives back while it is set, which is said, and without a restart once it is not."""
+    def stop(value):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gpuledger-evictions", "namespace": SYSTEM},
+                "data": {"stop": value}}
+
+    def bound(world, namespace):
+        return len([1 for node in of_namespace(world, namespace).values() if node])
+    stopped = 'gpuledger_evictions_total{capability="reclaim",outcome="stopped"} 0'
+    with World(tap) as world:
+        world.kustomize("overlays/quotas")
+        world.kustomize("overlays/reclaim")
+        define_elastic_quotas(world)
+        world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+        set_elastic(world, "default", min=1)
+        set_elastic(world, "other", min=1)
+        world.node("n1", [10] * 2)
+        world.start("--elastic-quotas", "--reclaim", "--reclaim-delay=1s")
+        for number in range(2):
+            world.client.create(owned(f"p{number}", "default"))
+        wait_for(lambda: bound(world, "default") == 2, what="two pods are bound: one is borrowed")
+        world.client.create(stop("true"))
+        wait_for(lambda: b"evictions ok, but stopped" in world.ops("/readyz?verbose", raw=True), what="it says so")
+        world.client.create(owned("q0", "other"))
+        wait_for(lambda: stopped not in world.ops("/metrics", raw=True).decode(), 60, what="an eviction was stopped")
+        tap.equal((bound(world, "default"), bound(world, "other")), (2, 0), "nobody ends")
+        world.client.patch("ConfigMap", "gpuledger-evictions", {"data": {"stop": "false"}}, namespace=SYSTEM)
+        wait_for(lambda: bound(world, "other") == 1, 60, what="the other's pod has come")
+        tap.equal(bound(world, "default"), 1, "one has given back")
