@@ -33,7 +33,7 @@ struct door_order {
     void *api_data;
     enum ender ender;
     struct permits *permits; /* NULL: a command, by the rights of its user */
-    bool force; /* pods as well that no controller creates again */
+    bool force;              /* pods as well that no controller creates again */
     const char *ns, *name;
     const char *uid;               /* another pod of that name is left alone; NULL: any */
     const char *note;              /* for the client's Event: why it ends; NULL: none */

@@ -34,7 +34,7 @@ struct drain_query {
     struct api_client *client;
     struct drain_pod *pods;
     guint n_pods;
-    enum ender ender; /* the rule of which pods stay */
+    enum ender ender;        /* the rule of which pods stay */
     struct permits *permits; /* as struct door_order has them */
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */

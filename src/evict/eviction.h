@@ -15,7 +15,7 @@ struct evictee {
     unsigned ties;    /* pod_view_ties */
     bool placed;      /* it has a node */
     bool ended, ready;
-    bool ends; /* somebody has deleted it, and it is still there */
+    bool ends;         /* somebody has deleted it, and it is still there */
     int64_t started_s; /* Unix time since which kubelet has had it; 0: it has not yet */
 };
 void evictee_clear(struct evictee *evictee);

@@ -7,14 +7,14 @@
 #include "store/store.h"
 
 struct fit_group {
-    char *name, *lack; /* of whose size nobody says anything that can be read: why not */
-    uint32_t needs;    /* 0: nobody says */
-    uint32_t there;    /* pods of it that are bound, or have places, or need none */
-    uint32_t fit;      /* of those that wait in the copy */
-    bool cut;          /* not all of these were looked for */
-    bool late;         /* likewise: its nodes would take more if their plugins were quicker */
+    char *name, *lack;  /* of whose size nobody says anything that can be read: why not */
+    uint32_t needs;     /* 0: nobody says */
+    uint32_t there;     /* pods of it that are bound, or have places, or need none */
+    uint32_t fit;       /* of those that wait in the copy */
+    bool cut;           /* not all of these were looked for */
+    bool late;          /* likewise: its nodes would take more if their plugins were quicker */
     int64_t timeout_ms; /* its deadline */
-    GPtrArray *uids;   /* of these */
+    GPtrArray *uids;    /* of these */
 };
 
 /* NULL: the pod is in no group that holds it back. */

@@ -9,7 +9,7 @@ struct movers {
     struct cluster *cluster;
     bool force;
     GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
-    int64_t most; /* the priority above which they stay */
+    int64_t most;       /* the priority above which they stay */
     struct json_arena *arena;
     GPtrArray *list; /* struct mover */
 };

@@ -36,7 +36,7 @@ struct relocation_query {
      * room. Only with `admit`. NULL: pods move. */
     GHashTable *ends;
     GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
-    bool force; /* pods that nobody makes again may be moved, too */
+    bool force;         /* pods that nobody makes again may be moved, too */
 };
 
 #define RELOCATION_LEFT "left by " /* the pod's UID: so begins the UID of a room for nobody */

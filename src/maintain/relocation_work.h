@@ -15,9 +15,9 @@ struct work {
     struct request *request; /* of the pod to admit, or NULL */
     GPtrArray *members;      /* struct mover: of the group that is to find room; or NULL */
     struct movers *movers;
-    GHashTable *barred;    /* a set of texts: UID and node */
-    struct demand *demand; /* where what is fragmented is the goal; else NULL */
-    enum reason reason;    /* why the pod to admit was refused at last */
+    GHashTable *barred;      /* a set of texts: UID and node */
+    struct demand *demand;   /* where what is fragmented is the goal; else NULL */
+    enum reason reason;      /* why the pod to admit was refused at last */
     struct work_meter meter; /* of searches before and after the plan's own */
     bool cut;                /* one of them, or of a trial's, was cut short: no plan is found */
 };

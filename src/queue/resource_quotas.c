@@ -38,7 +38,7 @@ struct quota {
 struct resource_quotas {
     GPtrArray *all; /* struct quota *, those with limits of ours */
     GHashTable *left_out; /* queue/resources/left_out.h: those that are too many */
-    int64_t mib;    /* in one of what limits memory */
+    int64_t mib;          /* in one of what limits memory */
 };
 
 /* One limit in a room. */

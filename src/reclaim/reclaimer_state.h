@@ -7,9 +7,9 @@
 #include "reclaim/claims.h"
 #include "reclaim/reclaimer.h"
 
-#define RECLAIM_AGAIN_MS 10000     /* for a pod for which nobody gives back */
-#define RECLAIM_PAUSE_MS 5000      /* for a pod that cannot be evicted now */
-#define RECLAIM_STAYS_MS 300000    /* for one that may not be ended */
+#define RECLAIM_AGAIN_MS 10000          /* for a pod for which nobody gives back */
+#define RECLAIM_PAUSE_MS 5000           /* for a pod that cannot be evicted now */
+#define RECLAIM_STAYS_MS 300000         /* for one that may not be ended */
 #define RECLAIM_BACKOFF_MAX_MS 14400000 /* four hours; a pause is forgotten as long after its end */
 
 /* What is known of a pod for which somebody gave back, or nobody did. */
@@ -23,8 +23,8 @@ struct reclaimer {
     struct reclaimer_args args;
     struct worker worker;
     struct permits *permits; /* those of the arguments, or its own */
-    GHashTable *memories;   /* uid -> struct memory * */
-    GHashTable *stays;      /* uid -> int64_t *: until when it is not to be ended */
+    GHashTable *memories;    /* uid -> struct memory * */
+    GHashTable *stays;       /* uid -> int64_t *: until when it is not to be ended */
     struct claim_book *book;
     struct claim_views *views;
     uint64_t term;          /* of this look */

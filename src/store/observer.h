@@ -75,7 +75,7 @@ struct observation {
     bool spared; /* see store_list_spare */
     const struct node_view *node;
     const char *claims; /* JSON: all that count (wire/claim_sheet.h) */
-    int64_t change_ms; /* monotonic: since when the node is being changed; 0: it is not */
+    int64_t change_ms;  /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
     const struct configmap_view *configmap;
     const struct budget_view *budget;

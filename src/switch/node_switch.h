@@ -23,7 +23,7 @@ struct node_switch {
     const char *replicas;
     struct switch_limits limits;
     struct permits *permits; /* as struct door_order has them */
-    const char *moves_ns; /* where the moves of the hour are (struct moves), if it has a bound */
+    const char *moves_ns;    /* where the moves of the hour are (struct moves), if it has a bound */
     const struct dialect_options *dialects;
     const struct switch_mark
         *only;    /* what may be carried out, at whatever time; NULL: whatever is announced */

@@ -20,7 +20,7 @@
 struct switcher {
     struct switcher_options options;
     struct worker worker;
-    int64_t calm_ms; /* when those are looked at again */
+    int64_t calm_ms;      /* when those are looked at again */
     GHashTable *observed; /* name of a node -> what was said last that would be done there */
 };
 

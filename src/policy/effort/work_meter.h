@@ -23,7 +23,7 @@
 #define WORK_NODE 32                /* what asking about a node costs, whatever it has */
 #define WORK_VALUES                                                                                \
     16 /* of a pod's constraints (core/constraints.h): so many cost as much as a card */
-#define WORK_MODELS 32              /* models that are remembered */
+#define WORK_MODELS 32 /* models that are remembered */
 #define WORK_MODEL_BYTES 64
 
 struct work_meter {

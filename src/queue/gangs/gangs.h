@@ -205,11 +205,11 @@ struct gang_row {
     const char *ns, *name;
     bool native; /* of a kind that Kubernetes has itself */
     uint32_t min, bound;
-    uint32_t known;      /* but for those that nobody places */
-    uint32_t held;       /* with a place, in bookings, too */
-    uint32_t there;      /* bound, with a place, or in need of none */
-    uint32_t fit;        /* there, and found room when it was last looked for */
-    uint32_t behind;     /* in bind, and their nodes' sides do not take them yet */
+    uint32_t known;  /* but for those that nobody places */
+    uint32_t held;   /* with a place, in bookings, too */
+    uint32_t there;  /* bound, with a place, or in need of none */
+    uint32_t fit;    /* there, and found room when it was last looked for */
+    uint32_t behind; /* in bind, and their nodes' sides do not take them yet */
     int64_t timeout_ms;
     int64_t deadline_ms; /* 0: holds nothing */
     int64_t again_ms;    /* gets no places before; 0: any time */
