@@ -230,7 +230,7 @@ START_TEST(what_is_useless_is_told_of_all_nodes_too)
         request->asks[0] = (struct card_ask){.memory = {5, AMOUNT_NODE_UNITS}, .count = 1};
         demand_note(demand, request);
     }
-    store_learn(known, demand);
+    store_learn(known, demand, false);
     look_at_usage(USAGE_NODES);
     expect("{\"cluster\":{\"gpuThousandths\":2000,\"usableGpuThousandths\":0,"
            "\"uselessGpuThousandths\":600,");
