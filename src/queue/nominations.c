@@ -153,12 +153,19 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
 
 bool nominations_have(const struct nominations *nominations, const char *uid)
 {
-    for (guint i = 0; i < nominations->rooms->len; i++) {
-        const struct nomination *one = nominations->rooms->pdata[i];
-        if (g_strcmp0(one->room->uid, uid) == 0)
+    return g_hash_table_contains(nominations->pods, uid);
+}
+
+bool nominations_keep_for(const struct nominations *nominations, const char *node, const char *uid)
+{
+    const GPtrArray *list = g_hash_table_lookup(nominations->nodes, node);
+
+    for (guint i = 0; list && i < list->len; i++) {
+        const struct nomination *one = list->pdata[i];
+        if (one->room && g_strcmp0(one->room->uid, uid) == 0)
             return true;
     }
-    return g_hash_table_contains(nominations->pods, uid);
+    return false;
 }
 
 void nominations_copy(struct nominations *nominations, const struct nominations *from,

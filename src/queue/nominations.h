@@ -109,5 +109,8 @@ uint64_t nominations_kept(const struct nominations *nominations);
 
 /* Whether anything is kept on the node, for whomever. */
 bool nominations_concern(const struct nominations *nominations, const struct node *node);
-/* Whether room is kept for the pod. */
+/* Whether room is kept for the pod by its status or a claim. The room of a plan does not count: the node's
+ * annotation alone says so, which its kubelet can write for any pod, and a node decides nothing elsewhere. */
 bool nominations_have(const struct nominations *nominations, const char *uid);
+/* Whether a plan keeps room on that node for the pod. */
+bool nominations_keep_for(const struct nominations *nominations, const char *node, const char *uid);

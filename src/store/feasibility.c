@@ -301,7 +301,8 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
     const enum reason reason = ask(question, node, ret_placement);
 
     if (reason != REASON_NONE || !question->kept ||
-        !gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL))
+        !gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL) ||
+        nominations_keep_for(question->nominees.nominations, node->name, question->uid))
         return reason;
     question->waits = false;
     return REASON_GANG_ROOM;

@@ -442,6 +442,57 @@ START_TEST(a_group_does_not_leave_its_room_to_who_waits_longer)
 }
 END_TEST
 
+/* A plan's room for "old" on the node, by the node's annotation alone, as a kubelet can write it for any pod. */
+static void keep_for_old(const char *name, const char *units)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autoptr(GDateTime) until = g_date_time_add_minutes(now, 10);
+    g_autofree char *time = g_date_time_format(until, "%Y-%m-%dT%H:%M:%SZ");
+    g_autofree char *mark = g_strdup_printf(
+        "{\"doing\":\"room\",\"by\":\"test\",\"until\":\"%s\",\"rooms\":[{\"id\":"
+        "\"old\",\"pod\":\"old\",\"priority\":1,\"dialect\":\"gpushare\",\"shares\":"
+        "[{\"memory\":1,\"units\":true,\"card\":0}]}]}",
+        time);
+
+    store_apply_node(extender.store,
+                     &(struct node_view){.name = name,
+                                         .capacity = PAIRS({MEM, units}, {COUNT, "1"}),
+                                         .annotations = PAIRS({"gpuledger.io/plan", mark})});
+}
+
+/* With places, n1 is too full for "old" as well. */
+START_TEST(what_another_node_says_loses_nobody_its_turn)
+{
+    static const struct pod small = {"small", NULL, 2, 5};
+
+    begin(_i ? 4 : 0);
+    tell_node("n1", 1, 0);
+    if (_i)
+        run("runs", "n1", "0", "5");
+    keep_for_old("far", "4");
+    come(&old, "n1");
+    expect(&small, "n1", EARLIER);
+}
+END_TEST
+
+START_TEST(what_a_node_says_opens_no_other_node_that_is_kept_for_a_group)
+{
+    static const struct pod member = {"member", NULL, 3, 8};
+
+    begin(_i);
+    tell_node("n1", 1, 0);
+    keep_for_old("far", "10");
+    come(&old, "n1");
+    come(&member, "n1");
+    close_for_group("member");
+    ck_assert_int_eq(judge(&old), REASON_GANG_ROOM);
+    ck_assert_int_eq(judge(&member), REASON_NONE);
+    keep_for_old("n1", "10");
+    ck_assert_int_eq(judge(&old), REASON_NONE);
+    ck_assert_int_eq(judge(&member), REASON_EARLIER_POD); /* "old" may go there */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arrivals_views");
@@ -460,6 +511,8 @@ int main(void)
     tcase_add_test(tcase, the_best_of_nodes_with_places_is_known_by_its_name);
     tcase_add_loop_test(tcase, nobody_leaves_a_node_to_who_may_not_go_there, 0, 2);
     tcase_add_loop_test(tcase, a_group_does_not_leave_its_room_to_who_waits_longer, 0, 2);
+    tcase_add_loop_test(tcase, what_another_node_says_loses_nobody_its_turn, 0, 2);
+    tcase_add_loop_test(tcase, what_a_node_says_opens_no_other_node_that_is_kept_for_a_group, 0, 2);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

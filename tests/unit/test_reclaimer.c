@@ -12,6 +12,7 @@
 #include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "wire/claim.h"
+#include "wire/plan_mark.h"
 
 #include <string.h>
 
@@ -372,6 +373,26 @@ START_TEST(what_a_node_says_ends_nobody_and_saves_nobody)
 }
 END_TEST
 
+/* Another kubelet writes that a plan keeps room for "b0" on its own Node, where it could not come. */
+START_TEST(a_room_that_a_node_shows_stops_no_claim)
+{
+    static const char mark[] =
+        "{\"doing\":\"room\",\"by\":\"test\",\"until\":\"2025-11-25T19:56:00Z\",\"rooms\":[{\"id\":"
+        "\"b0\",\"pod\":\"b0\",\"priority\":0,\"dialect\":\"gpushare\",\"shares\":[{\"memory\":1,"
+        "\"units\":true,\"card\":0}]}]}";
+
+    store_apply_node(first.store, &(struct node_view){
+                                      .name = "far",
+                                      .capacity = PAIRS({MEM, "5"}, {"aliyun.com/gpu-count", "1"}),
+                                      .annotations = PAIRS({PLAN_MARK, mark})});
+    store_lock(first.store);
+    const bool kept = nominations_keep_for(store_nominations(first.store), "far", "b0");
+    store_unlock(first.store);
+    ck_assert(kept);
+    claim_only();
+}
+END_TEST
+
 /* Nobody ends, and nothing is claimed, while it cannot be read or believed; which is told. */
 static void close_claims(void)
 {
@@ -686,6 +707,7 @@ int main(void)
     suite_add_tcase(suite, takeover);
     tcase_add_checked_fixture(notes, setup, teardown);
     tcase_add_test(notes, what_a_node_says_ends_nobody_and_saves_nobody);
+    tcase_add_test(notes, a_room_that_a_node_shows_stops_no_claim);
     tcase_add_loop_test(notes, what_cannot_be_read_or_believed_ends_nobody, 0, 4);
     tcase_add_test(notes, nobody_ends_for_a_claim_that_is_gone);
     tcase_add_test(notes, a_claim_that_meets_a_conflict_is_written_again);

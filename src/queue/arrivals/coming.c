@@ -69,7 +69,8 @@ const struct node *arrival_view_of(struct arrival_views *views, const struct arr
 bool arrival_is_shut_out(const struct arrival *arrival, const struct node *node,
                          const struct arrivals_query *query)
 {
-    return gangs_kept_on(query->gangs, node->name, arrival->uid, arrival->priority, NULL) ||
+    return (gangs_kept_on(query->gangs, node->name, arrival->uid, arrival->priority, NULL) &&
+            !nominations_keep_for(query->nominees->nominations, node->name, arrival->uid)) ||
            rejects_close(query->rejects, node, arrival->request, arrival->ns);
 }
 
