@@ -264,6 +264,7 @@ struct store_options backend_store_options(const struct config *config)
         .gang_strict = config->gangs && config->gang_strict,
         .reclaim = config->reclaim,
         .reclaim_uncontrolled = config->reclaim_uncontrolled,
+        .lend_unreclaimable = config->lend_unreclaimable,
         .reclaim_delay_ms = config->reclaim_delay_ms,
     };
 }

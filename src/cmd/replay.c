@@ -89,6 +89,8 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
         if (option->kind != OPTION_PATH || *item->valuestring)
             g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, item->valuestring));
     }
+    if (!cJSON_HasObjectItem(object, "lend-unreclaimable")) /* older versions lent to any pod */
+        g_ptr_array_add(arguments, g_strdup("--lend-unreclaimable=true"));
     g_ptr_array_add(arguments, NULL);
     const struct config_inputs inputs = {
         .command = COMMAND_SERVE,

@@ -131,6 +131,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_QUOTA_LENT] =
         {"quota_lent",
          "The namespace has its quota's min of GPUs, and others need what it would borrow", false},
+    [REASON_QUOTA_UNRECLAIMABLE] =
+        {"quota_unreclaimable",
+         "The namespace has its quota's min of GPUs, and more only by pods that can be taken back",
+         false},
     [REASON_QUOTA_UNKEPT] =
         {"quota_unkept",
          "A quota of the pod's namespace cannot be kept, so its pods get none of what it limits",

@@ -222,8 +222,13 @@ const struct option options[] = {
     {"reclaim-per-minute", INT(reclaim_per_minute, "PODS", "10", 1, 10000),
      IN(PLACEMENT, COMMAND_SERVE),
      .help = "How many pods are evicted for --reclaim in a minute."},
-    {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"), IN(PLACEMENT, COMMAND_SERVE),
+    {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"),
+     IN(PLACEMENT, COMMAND_SERVE | PLANS),
      .help = "Also evict pods that no controller makes again."},
+    {"lend-unreclaimable", BOOL(lend_unreclaimable, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS),
+     .help = "With --reclaim: let a namespace exceed its min also by pods that --reclaim does not evict, "
+             "such as those with an opt-out annotation, of groups and without a controller. They may "
+             "keep what others are sure of for as long as they run."},
     {"evictions-observe", LIST(evictions_observe, "CAPABILITY,...", "", item_list_capabilities),
      IN(PLACEMENT, COMMAND_SERVE),
      .help = "Capabilities that decide, log and count, but evict no pod: calendar, gang-strict, plans, "

@@ -438,7 +438,7 @@ static bool is_of_quotas(enum reason reason)
 {
     return reason == REASON_QUOTA || reason == REASON_RESOURCE_QUOTA ||
            reason == REASON_QUOTA_MAX || reason == REASON_QUOTA_LENT ||
-           reason == REASON_QUOTA_UNKEPT;
+           reason == REASON_QUOTA_UNRECLAIMABLE || reason == REASON_QUOTA_UNKEPT;
 }
 
 struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason)

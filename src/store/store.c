@@ -69,6 +69,9 @@ struct store *store_new(const struct store_options *options)
     store->quotas = quotas_new();
     resource_quotas_scale(quotas_resources(store->quotas), options->dialects.hami_memory_factor);
     elastic_quotas_trust(quotas_elastic(store->quotas), options->tree_namespaces);
+    if (options->reclaim && !options->lend_unreclaimable)
+        elastic_quotas_lend_reclaimable(quotas_elastic(store->quotas),
+                                        options->reclaim_uncontrolled);
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
     store->doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

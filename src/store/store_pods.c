@@ -488,6 +488,7 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
         if (store->options.elastic_quotas)
             elastic_quotas_await(quotas_elastic(store->quotas), pod->uid, pod->ns, take_request);
     }
+    elastic_quotas_tie(quotas_elastic(store->quotas), pod);
     pending->priority = pod->priority;
     replace_text(&pending->controller, pod->controller);
     replace_text(&pending->created, pod->created);

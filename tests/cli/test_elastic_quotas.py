@@ -346,10 +346,40 @@ class ElasticQuotas(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
             cluster.write_text(listing(node("n", 4, 10), *items))
-            file.write_text(json.dumps(member("asked", "a", 10)))
+            asked = member("asked", "a", 10)
+            asked["metadata"]["ownerReferences"] = [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+            file.write_text(json.dumps(asked))
             told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas", TREES, "--reclaim",
                                   *options).stdout)["reclaim"]
         return told["answer"], {each["name"] for each in told["pods"]}
+
+    def test_what_cannot_be_taken_back_is_not_lent(self):
+        bare, owned = member("bare", "b", 10), member("owned", "b", 10)
+        owned["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "b", "uid": "b", "controller": True}]
+        self.start(quota("a", "2", None), quota("b", "0", None), bare, owned, options=["--reclaim"])
+        self.refused(bare, "only by pods that can be taken back")
+        self.place(owned)
+
+    def test_a_record_says_what_was_lent(self):
+        """An older one does not, and any pod could borrow then."""
+        bare = member("bare", "b", 10)
+        with tempfile.TemporaryDirectory() as folder:
+            record = pathlib.Path(folder) / "record"
+            self.start(quota("a", "2", None), quota("b", "0", None), bare,
+                       options=["--reclaim", "--lend-unreclaimable", f"--record={record}"])
+            self.place(bare)
+            self.server.signal(signal.SIGTERM)
+            self.server.exit_code()
+            head, *rest = record.read_text().splitlines(keepends=True)
+            header = json.loads(head)
+            self.assertEqual(header["options"].pop("lend-unreclaimable"), "true")
+            for option, code in ({}, 0), ({"lend-unreclaimable": "false"}, 3):
+                changed = {**header, "options": {**header["options"], **option}}
+                record.write_text(json.dumps(changed) + "\n" + "".join(rest))
+                played = run("replay", str(record))
+                self.assertEqual(played.returncode, code, played.stdout + played.stderr)
 
     def test_classes_say_who_gives_back_first(self):
         items = [quota("a", "1", None), quota("b", "1", None), *(running(f"b{i}", "b", "n", i) for i in range(4))]

@@ -6,7 +6,8 @@
  * The oracle adds up everything anew, from its own list of pods, for each question: no namespace beyond
  * its max; up to its min whatever it likes; beyond it only while all that the others have, or need within
  * their mins, and what it then has come to no more than all mins together. A pod that waits for more than its
- * namespace, or all of them together, may ever have needs nothing.
+ * namespace, or all of them together, may ever have needs nothing. In some clusters only what can be taken back is
+ * lent: there a pod without a controller passes within its namespace's min alone.
  */
 #define PODS 60
 #define NODES 8
@@ -23,7 +24,8 @@ static struct quota {
     int64_t min, max;
 } quotas[SPACES][2];
 static const char *key;
-static unsigned n_lent, n_max, n_passed;
+static bool only_reclaimable, bare_too;
+static unsigned n_lent, n_max, n_passed, n_tied;
 
 /* --- the oracle ----------------------------------------------------------------------------------- */
 
@@ -43,10 +45,12 @@ static int64_t add_up_mins(void)
     return mins;
 }
 
-static bool may_ever_come(const struct pod *pod, int64_t max)
+static bool may_ever_come(const struct pod *pod, int64_t max, int64_t min)
 {
     const int64_t mins = add_up_mins();
 
+    if (mins > 0 && only_reclaimable && !bare_too && !pod->owned && pod->units > min)
+        return false;
     return pod->units <= max && (mins == 0 || pod->units <= mins);
 }
 
@@ -67,14 +71,14 @@ static struct sum add_up(int space)
         if (pods[i].space != space)
             continue;
         sum.used += pods[i].stage == STAGE_HELD ? pods[i].units : 0;
-        if (pods[i].stage == STAGE_WAITS && may_ever_come(&pods[i], sum.max))
+        if (pods[i].stage == STAGE_WAITS && may_ever_come(&pods[i], sum.max, sum.min))
             sum.waiting += pods[i].units;
     }
     return sum;
 }
 
 /* NULL: it may pass; else what filter has to say. */
-static const char *judge(int space, int units)
+static const char *judge(int space, int units, bool owned)
 {
     const struct sum own = add_up(space);
     const int64_t wanted = own.used + units;
@@ -98,6 +102,8 @@ static const char *judge(int space, int units)
             needs = sum.min;
         others += needs > sum.used ? needs : sum.used;
     }
+    if (mins > 0 && only_reclaimable && !bare_too && !owned)
+        return "can be taken back";
     return mins == 0 || others + wanted <= mins ? NULL : "would borrow";
 }
 
@@ -110,8 +116,9 @@ static void create(void *data)
 
     if (pod->stage != STAGE_GONE)
         return;
-    *pod = (struct pod){
-        STAGE_WAITS, (int)chance_below(SPACES), NONE, (int)chance_between(1, CARD), 0, 0};
+    *pod =
+        (struct pod){STAGE_WAITS, (int)chance_below(SPACES), NONE, (int)chance_between(1, CARD), 0,
+                     0,           chance_percent(50)};
     tell(number);
 }
 
@@ -152,16 +159,21 @@ static void ask(void *data)
     const bool known = pods[number].stage == STAGE_WAITS;
     const int space = known ? pods[number].space : (int)chance_below(SPACES);
     const int units = known ? pods[number].units : (int)chance_between(1, CARD);
+    const bool owned = known ? pods[number].owned : chance_percent(50);
     g_autoptr(GString) reply = g_string_new(NULL);
     g_autofree char *body = g_strdup_printf(
-        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"s%d\",\"uid\":\"%s\"},\"spec\":{"
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"s%d\",\"uid\":\"%s\"%s},\"spec\":{"
         "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"
         "gpu-mem\":\"%d\"}}}"
         "]}},\"NodeNames\":[\"n0\"]}",
-        space, known ? name_of("p", number) : "x", units);
+        space, known ? name_of("p", number) : "x",
+        owned
+            ? ",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"rs\",\"controller\":true}]"
+            : "",
+        units);
 
     extender_filter(&extender, body, strlen(body), reply);
-    const char *wanted = judge(space, units);
+    const char *wanted = judge(space, units, owned);
     const bool passes = strstr(reply->str, "\"NodeNames\":[\"n0\"]") != NULL;
     const struct sum sum = add_up(space);
     HOLDS(passes == !wanted && (!wanted || strstr(reply->str, wanted)),
@@ -170,6 +182,7 @@ static void ask(void *data)
     n_passed += passes && sum.limited;
     n_max += wanted && strstr(wanted, "max");
     n_lent += wanted && strstr(wanted, "borrow");
+    n_tied += wanted && strstr(wanted, "back");
 }
 
 static const struct chance_action actions[] = {
@@ -179,7 +192,14 @@ static const struct chance_action actions[] = {
 
 static void begin(void)
 {
-    begin_cluster(store_new(&(struct store_options){.patience_ms = 60000, .elastic_quotas = true}));
+    only_reclaimable = chance_percent(60);
+    bare_too = chance_percent(20);
+    begin_cluster(
+        store_new(&(struct store_options){.patience_ms = 60000,
+                                          .elastic_quotas = true,
+                                          .reclaim = only_reclaimable || chance_percent(50),
+                                          .reclaim_uncontrolled = bare_too,
+                                          .lend_unreclaimable = !only_reclaimable}));
     key = chance_percent(50) ? "gpuledger.io/gpus" : "aliyun.com/gpu-mem";
     memset(quotas, 0, sizeof quotas);
 }
@@ -188,8 +208,10 @@ int main(void)
 {
     chance_init("elastic quotas limit and lend as the rule says", 40000);
     live(actions, ROUND_EVENTS, begin);
-    HOLDS(n_passed > 0 && n_max > 0 && n_lent > 0, "%u passed, %u above max, %u not lent", n_passed,
-          n_max, n_lent);
-    g_print("# %u passed, %u above max, %u not lent\n", n_passed, n_max, n_lent);
+    HOLDS(n_passed > 0 && n_max > 0 && n_lent > 0 && n_tied > 0,
+          "%u passed, %u above max, %u not lent, %u not to be taken back", n_passed, n_max, n_lent,
+          n_tied);
+    g_print("# %u passed, %u above max, %u not lent, %u not to be taken back\n", n_passed, n_max,
+            n_lent, n_tied);
     return 0;
 }

@@ -17,6 +17,7 @@ enum stage { STAGE_GONE, STAGE_WAITS, STAGE_HELD };
 struct pod {
     enum stage stage;
     int space, choice, units, node, card; /* choice: the quota that it names, or NONE */
+    bool owned;                           /* a controller makes it again */
 };
 
 static struct pod pods[PODS];
@@ -50,6 +51,8 @@ static inline void tell(int number)
         .name = name_of("p", number),
         .uid = name_of("p", number),
         .phase = "Pending",
+        .controller = pod->owned ? "rs" : NULL,
+        .controller_kind = pod->owned ? "ReplicaSet" : NULL,
         .containers = &container,
         .n_containers = 1,
     };

@@ -19,6 +19,13 @@ static const char *const other = "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"names
                                  "\"resources\":{\"limits\":{\"" MEM "\":\"10\"}}}]}},"
                                  "\"NodeNames\":[\"n\"]}";
 
+static const char *const owned_other =
+    "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"other\",\"uid\":\"x\","
+    "\"ownerReferences\":[{"
+    "\"kind\":\"ReplicaSet\",\"uid\":\"rs\",\"controller\":true}]},\"spec\":{\"containers\":[{"
+    "\"name\":"
+    "\"c\",\"resources\":{\"limits\":{\"" MEM "\":\"10\"}}}]}},\"NodeNames\":[\"n\"]}";
+
 static void apply_node(const char *name, const char *zone, bool cordoned)
 {
     store_apply_node(extender.store,
@@ -41,11 +48,11 @@ static void apply_quota(const char *ns, const char *min, const char *max)
                                                });
 }
 
-static void hold(const char *uid, const char *card)
+static void hold_of(const char *ns, const char *uid, const char *card)
 {
     store_apply_pod(
         extender.store,
-        &(struct pod_view){.ns = "other",
+        &(struct pod_view){.ns = ns,
                            .name = uid,
                            .uid = uid,
                            .node_name = "n",
@@ -54,14 +61,20 @@ static void hold(const char *uid, const char *card)
                            CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
 }
 
+static void hold(const char *uid, const char *card)
+{
+    hold_of("other", uid, card);
+}
+
 /* One namespace is sure of a card, another of two, which it has; it wants a third. */
-static void begin(void)
+static void begin_with(bool reclaim)
 {
     extender = (struct extender){
         .store = store_new(&(struct store_options){.patience_ms = 60000,
                                                    .elastic_quotas = true,
                                                    .tree_namespaces = "quotas",
                                                    .gangs = true,
+                                                   .reclaim = reclaim,
                                                    .silent = true}),
     };
     for (int feed = 0; feed < FEED_N; feed++)
@@ -73,6 +86,11 @@ static void begin(void)
         store_list_end(extender.store, feed);
     hold("h0", "0");
     hold("h1", "1");
+}
+
+static void begin(void)
+{
+    begin_with(false);
 }
 
 static const struct constraints gated = {.overlooked = 1U << OVERLOOKED_SCHEDULING_GATES};
@@ -229,6 +247,87 @@ START_TEST(a_part_by_weight_is_kept_for_whom_could_come)
 }
 END_TEST
 
+static void await_owned(const char *uid, const char *controller)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "ml",
+                                       .name = uid,
+                                       .uid = uid,
+                                       .phase = "Pending",
+                                       .controller = controller,
+                                       .controller_kind = controller ? "ReplicaSet" : NULL,
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
+}
+
+/* Where only what can be taken back is lent, a pod without a controller waits for no part beyond its account's
+ * min, which is held already; with one it does. */
+START_TEST(a_part_by_weight_is_kept_for_what_can_be_lent)
+{
+    begin_with(true);
+    store_delete_resource_quota(
+        extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q", .elastic = true});
+    store_delete_resource_quota(
+        extender.store, &(struct resource_quota_view){.ns = "other", .name = "q", .elastic = true});
+    apply_tree("root", NULL, "4", "4", NULL);
+    apply_tree("mls", "ml", "1", "4", "root");
+    apply_tree("others", "other", "0", "4", "root");
+    hold_of("ml", "h2", "2");
+    expect_filter(owned_other, "n", "n", "would borrow");
+    await_owned("p", NULL);
+    expect_filter(owned_other, "n", "n", "would borrow");
+    await_owned("p", "rs");
+    expect_filter(owned_other, "n", "", "would borrow");
+    await_owned("p", NULL);
+    expect_filter(owned_other, "n", "n", "would borrow");
+    store_delete_pod(extender.store, "h2");
+    expect_filter(owned_other, "n", "n", "would borrow");
+    apply_tree("root", NULL, "3", "3", NULL);
+    expect_filter(owned_other, "n", "", "would borrow"); /* within the min it counts */
+}
+END_TEST
+
+/* A pod that is lent nothing, and asks for more than the min, never comes. */
+START_TEST(a_min_is_kept_for_whom_it_is_enough)
+{
+    begin_with(true);
+    apply_quota("ml", "900m", "3");
+    apply_quota("other", "2100m", "4");
+    await_owned("p", "rs");
+    expect_filter(owned_other, "n", "", "would borrow");
+    await_owned("p", NULL);
+    expect_filter(owned_other, "n", "n", "would borrow");
+}
+END_TEST
+
+static enum pod_tie tie_of(const char *uid)
+{
+    const struct pod_view pod = {.uid = uid, .ns = "ml"};
+    struct ledger *ledger = store_lock(extender.store);
+    g_autoptr(quota_room) room =
+        quotas_room(store_quotas(extender.store), ledger, &pod, store_pending(extender.store, uid));
+    const enum pod_tie tie = elastic_room_tie(quota_room_elastic(room));
+
+    store_unlock(extender.store);
+    return tie;
+}
+
+/* bind, wake and the order of arrival know names only. */
+START_TEST(whether_a_pod_can_be_taken_back_is_known_by_its_uid)
+{
+    begin_with(true);
+    await_owned("p", NULL);
+    ck_assert_int_eq(tie_of("p"), POD_TIE_BARE);
+    await_owned("p", "rs"); /* asks for the same as before */
+    ck_assert_int_eq(tie_of("p"), 0);
+    await_owned("p", NULL);
+    struct store *live = extender.store;
+    extender.store = store_copy(live);
+    ck_assert_int_eq(tie_of("p"), POD_TIE_BARE);
+    store_free(extender.store);
+    extender.store = live;
+}
+END_TEST
+
 static void await_grouped(const char *uid, const char *least, bool terminating)
 {
     store_apply_pod(extender.store,
@@ -376,6 +475,9 @@ int main(void)
     tcase_add_test(hopes, who_may_never_have_as_much_is_kept_nothing);
     tcase_add_loop_test(hopes, a_part_by_weight_is_kept_for_whom_could_come, 0,
                         G_N_ELEMENTS(waiters));
+    tcase_add_test(hopes, a_part_by_weight_is_kept_for_what_can_be_lent);
+    tcase_add_test(hopes, a_min_is_kept_for_whom_it_is_enough);
+    tcase_add_test(hopes, whether_a_pod_can_be_taken_back_is_known_by_its_uid);
     tcase_add_test(hopes, a_group_that_lacks_pods_is_kept_nothing);
     tcase_add_test(hopes, thousands_that_never_come_hold_up_nobody);
     tcase_add_test(hopes, whom_a_search_leaves_open_could_come);

@@ -240,6 +240,25 @@ static const struct explained_reason rows[] = {
      .reason = REASON_QUOTA_LENT,
      .why = "wants 0.5 of gpuledger.io/gpus, the namespace has 1, is sure of 1, and may have 1 "
             "while others need theirs"},
+    /* What it would borrow could not be taken back. */
+    {.node = {"n"},
+     .options = {.elastic_quotas = true, .reclaim = true},
+     .objects = {ELASTIC("ml", "'min':{'gpuledger.io/gpus':'1'}"),
+                 ELASTIC("web", "'min':{'gpuledger.io/gpus':'1'}")},
+     .holders = {{"a", .node = "n", .card = "0", .mem = "10"}},
+     .pod = {"p", .mem = "5"},
+     .reason = REASON_QUOTA_UNRECLAIMABLE,
+     .why = "wants 0.5 of gpuledger.io/gpus, the namespace has 1, is sure of 1, and this pod could "
+            "not be taken back: no controller makes it again"},
+    {.node = {"n"},
+     .options = {.elastic_quotas = true, .reclaim = true, .reclaim_uncontrolled = true},
+     .objects = {ELASTIC("ml", "'min':{'gpuledger.io/gpus':'1'}"),
+                 ELASTIC("web", "'min':{'gpuledger.io/gpus':'1'}")},
+     .holders = {{"a", .node = "n", .card = "0", .mem = "10"}},
+     .pod = {"p", .mem = "5", .annotations = "'karpenter.sh/do-not-disrupt':'true'"},
+     .reason = REASON_QUOTA_UNRECLAIMABLE,
+     .why = "wants 0.5 of gpuledger.io/gpus, the namespace has 1, is sure of 1, and this pod could "
+            "not be taken back: one of its annotations says so"},
     {.node = {"n"},
      .classes = "{'training':{'group':'required'}}",
      .options = {.gangs = true},

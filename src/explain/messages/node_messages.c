@@ -6,6 +6,7 @@
 #include "explain/explain.h"
 #include "base/printable.h"
 #include "explain/messages/message_context.h"
+#include "policy/victims/may_end.h"
 #include "queue/share_amounts.h"
 #include "wire/switch_mark.h"
 
@@ -319,6 +320,11 @@ static void tell_elastic_quota(const struct message_context *context)
     if (reason == REASON_QUOTA_MAX) {
         g_autofree char *max = amount_text(count.key, count.max);
         printable_append(context->text, " of at most %s", max);
+    } else if (reason == REASON_QUOTA_UNRECLAIMABLE) {
+        const enum pod_tie tie = elastic_room_tie(room);
+        printable_append(context->text, ", is sure of %s, and this pod could not be taken back: %s",
+                         min,
+                         tie == POD_TIE_BARE ? "no controller makes it again" : may_end_text(tie));
     } else {
         g_autofree char *lendable =
             amount_text(count.key, MAX(MIN(count.lendable, count.share), 0));
@@ -538,6 +544,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_QUOTA_MAX] = tell_elastic_quota,
     [REASON_QUOTA_LENT] = tell_elastic_quota,
+    [REASON_QUOTA_UNRECLAIMABLE] = tell_elastic_quota,
     [REASON_QUOTA_UNKEPT] = tell_unkept_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_REJECTING] = tell_rejecting,

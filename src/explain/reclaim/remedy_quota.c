@@ -162,7 +162,8 @@ void search_quotas(struct search *search)
         const struct node *node = ledger_node(search->ledger, *name);
         const enum reason reason =
             search_ask(search, node, search->query->pod, search->query->request, NULL);
-        if ((reason != REASON_QUOTA_MAX && reason != REASON_QUOTA_LENT) ||
+        if ((reason != REASON_QUOTA_MAX && reason != REASON_QUOTA_LENT &&
+             reason != REASON_QUOTA_UNRECLAIMABLE) ||
             search_barrier(search, node) != BARRIER_NONE)
             continue;
         if (!search_has(search, REMEDY_QUOTA))

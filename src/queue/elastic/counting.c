@@ -98,6 +98,8 @@ static void add_waiting(struct elastic_quotas *quotas, const struct waiter *wait
         for (guint key = 0; key < quotas->keys->len; key++) {
             at->waiting_sum[key] += sign * waiter->amounts[key];
             at->waiting[key] = amount_sum_told(at->waiting_sum[key]);
+            if (waiter->tie && at == waiter->account)
+                at->tied_sum[key] += sign * waiter->amounts[key];
         }
     }
 }
@@ -132,8 +134,8 @@ static bool may_ever_have(const struct elastic_quotas *quotas, const struct wait
         if (unkept_concerns(at, waiter->request))
             return false;
         for (guint key = 0; key < quotas->keys->len; key++) {
-            const int64_t most =
-                at->parent || !quotas->min[key] ? at->max[key] : MIN(at->min[key], at->max[key]);
+            const bool sure = quotas->min[key] && (!at->parent || waiter->tie);
+            const int64_t most = sure ? MIN(at->min[key], at->max[key]) : at->max[key];
             if (waiter->amounts[key] > most)
                 return false;
         }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/victims/may_end.h"
 #include "queue/elastic/elastic_state.h"
 
 #include <gpuledger/error.h>
@@ -97,6 +98,12 @@ void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces)
     rebuild(quotas);
 }
 
+void elastic_quotas_lend_reclaimable(struct elastic_quotas *quotas, bool bare)
+{
+    quotas->reclaimable = true;
+    quotas->bare = bare;
+}
+
 static struct quota *find(const struct elastic_quotas *quotas,
                           const struct resource_quota_view *view)
 {
@@ -181,6 +188,33 @@ bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t 
     return true;
 }
 
+static void set_tie(struct elastic_quotas *quotas, const char *uid, enum pod_tie tie)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+
+    if (!waiter || waiter->tie == tie)
+        return;
+    elastic_uncount(quotas, waiter);
+    waiter->tie = tie;
+    g_hash_table_add(quotas->fresh, waiter);
+}
+
+enum pod_tie elastic_tie_of(const struct elastic_quotas *quotas, const struct pod_view *pod)
+{
+    const struct waiter *waiter = pod->uid ? g_hash_table_lookup(quotas->waiters, pod->uid) : NULL;
+
+    if (!quotas->reclaimable)
+        return 0;
+    if (pod->n_containers > 0) /* the whole pod, and not only its names */
+        return may_end_not(ENDER_RECLAIM, quotas->bare, pod_view_ties(pod));
+    return waiter ? waiter->tie : 0;
+}
+
+void elastic_quotas_tie(struct elastic_quotas *quotas, const struct pod_view *pod)
+{
+    set_tie(quotas, pod->uid, elastic_tie_of(quotas, pod));
+}
+
 struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
 {
     struct elastic_quotas *copy = elastic_quotas_new();
@@ -189,6 +223,8 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
 
     g_hash_table_unref(copy->trusted);
     copy->trusted = g_hash_table_ref(quotas->trusted);
+    copy->reclaimable = quotas->reclaimable;
+    copy->bare = quotas->bare;
     for (guint i = 0; i < quotas->all->len; i++)
         g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
     unkept_copy(copy, quotas);
@@ -200,6 +236,7 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         const struct waiter *waiter = value;
         elastic_quotas_await(copy, uid, waiter->ns, waiter->request);
+        set_tie(copy, uid, waiter->tie);
         elastic_quotas_hope(copy, uid, !waiter->hopeless);
     }
     return copy;

@@ -25,6 +25,9 @@
  * for that have no node. Keys for which nobody has a min are limited by max alone. Namespaces without a
  * quota are not limited and do not count. A quota takes nothing back from pods that hold it.
  *
+ * If only what can be taken back is lent (elastic_quotas_lend_reclaimable), a pod that reclaim may not end is
+ * let in within the mins alone, of its account and of those above it.
+ *
  * A pod counts once, by its UID: by what it holds, from the moment it is booked or a place is held for it,
  * or else by what it waits for. One that waits and could not come whoever ended counts for nothing: no node
  * would take it, as the caller says, or it asks for more than its quota, or one above it, may ever have.
@@ -57,6 +60,10 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas);
 /* The namespaces, "a,b", whose quotas may list others, and stand below one another; NULL or "": none. */
 void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces);
 
+/* From now on accounts have more than their mins only by pods that reclaim may end (policy/victims/may_end.h);
+ * `bare`: also those that no controller creates again. */
+void elastic_quotas_lend_reclaimable(struct elastic_quotas *quotas, bool bare);
+
 /* As those of resource_quotas.h; an ElasticQuota and a ResourceQuota of one name are two. */
 bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
                         uint32_t generation, bool *ret_changed, GError **error);
@@ -66,6 +73,8 @@ bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t 
 /* A pod waits for a node; the request is copied. Who is known counts anew. */
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
                           const struct request *request);
+/* The pod, as it is now: whether reclaim may end it. Ignored if it does not wait. */
+void elastic_quotas_tie(struct elastic_quotas *quotas, const struct pod_view *pod);
 /* Whether it could come, if others ended: what no node would take counts for nothing. Who has just come to
  * wait could. Returns whether others may then have more. */
 bool elastic_quotas_hope(struct elastic_quotas *quotas, const char *uid, bool hope);
@@ -171,7 +180,11 @@ struct elastic_count {
 /* A limit that is not kept closes the room (REASON_QUOTA_UNKEPT). */
 bool elastic_room_is_closed(const struct elastic_room *room);
 
-/* REASON_NONE, _QUOTA_UNKEPT, _QUOTA_MAX or _QUOTA_LENT: whether there is room for the placement on the node; NULL: for
+/* What keeps reclaim from ending the room's pod, so that it gets nothing of what is lent; 0: nothing, or lending does
+ * not depend on it. */
+enum pod_tie elastic_room_tie(const struct elastic_room *room);
+
+/* REASON_NONE, _QUOTA_UNKEPT, _QUOTA_MAX, _QUOTA_LENT or _QUOTA_UNRECLAIMABLE: whether there is room for the placement on the node; NULL: for
  * what is asked for, on the node's largest cards. `ret_count` and `ret_wanted`, if not NULL, are of the
  * first key in the way, if it is a max or what is lent. */
 enum reason elastic_room_refuse(const struct elastic_room *room, const struct node *node,

@@ -49,6 +49,7 @@ struct elastic_account {
     GPtrArray *unkept;           /* const char *, its keys that are not counted */
     bool said[ELASTIC_KEYS_MAX]; /* it has a min of its own */
     int64_t weight[ELASTIC_KEYS_MAX];
+    amount_sum tied_sum[ELASTIC_KEYS_MAX]; /* of what waits here, and not below, what is tied */
     amount_sum used_sum[ELASTIC_KEYS_MAX], waiting_sum[ELASTIC_KEYS_MAX]; /* with those below */
     int64_t used[ELASTIC_KEYS_MAX], waiting[ELASTIC_KEYS_MAX];            /* the same, told */
 };
@@ -85,6 +86,7 @@ struct waiter {
     char *ns;
     struct request *request;
     bool hopeless; /* it cannot come, whatever ends: nothing is kept for it */
+    enum pod_tie tie; /* elastic_room_tie */
     struct elastic_account
         *account; /* what it asks for counts there; NULL: not counted, or nowhere */
     int64_t amounts[ELASTIC_KEYS_MAX];
@@ -98,7 +100,8 @@ struct choice {
 
 struct elastic_quotas {
     GHashTable *trusted; /* a set of namespaces (elastic_quotas_trust); replaced, never changed */
-    GPtrArray *all;      /* struct quota * */
+    bool reclaimable, bare; /* elastic_quotas_lend_reclaimable */
+    GPtrArray *all;         /* struct quota * */
     GHashTable
         *unkept[2]; /* namespace -> struct unkept_space * (unkept.c); of ElasticQuotas the second */
     GPtrArray *keys; /* const char *, interned: those that some quota names, and that are counted */
@@ -126,6 +129,9 @@ void quota_free(gpointer quota);
 bool quota_is_same(const struct quota *one, const struct quota *other);
 /* It limits nobody and is in no tree. */
 bool quota_is_idle(const struct quota *quota);
+
+/* elastic_quotas.c: what keeps the pod from being lent anything; 0: nothing. */
+enum pod_tie elastic_tie_of(const struct elastic_quotas *quotas, const struct pod_view *pod);
 
 /* tree.c: makes the accounts anew from all quotas. */
 void accounts_make(struct elastic_quotas *quotas);

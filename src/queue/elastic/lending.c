@@ -10,13 +10,23 @@ static struct outlook *outlook_of(const struct elastic_quotas *quotas,
     return &quotas->outlooks[key][account->place];
 }
 
+/* Of what pods wait for in the account what they cannot have: those that are lent nothing get no more than its min. */
+static amount_sum wanted_in_vain(const struct elastic_quotas *quotas,
+                                 const struct elastic_account *account, guint key)
+{
+    const amount_sum left = MAX(account->min[key] - account->used_sum[key], 0);
+
+    return quotas->min[key] ? MAX(account->tied_sum[key] - left, 0) : 0;
+}
+
 /* From below: what an account has, wants and keeps. */
 static void look_up(const struct elastic_quotas *quotas, const struct elastic_account *account,
                     guint key)
 {
     struct outlook *own = outlook_of(quotas, account, key);
     const amount_sum used = account->used_sum[key], waiting = account->waiting_sum[key];
-    const amount_sum here = used - own->used_below + waiting - own->waiting_below;
+    const amount_sum here = used - own->used_below + waiting - own->waiting_below -
+                            wanted_in_vain(quotas, account, key);
     const int64_t min = account->min[key];
 
     own->demand = here + own->demand_below;

@@ -16,7 +16,8 @@ struct level {
 struct elastic_room {
     struct elastic_quotas *quotas;
     const struct request *request;
-    bool closed; /* by a limit that is not kept */
+    bool closed;      /* by a limit that is not kept */
+    enum pod_tie tie; /* elastic_room_tie */
     guint n;     /* 0: the pod's namespace has no quota that is kept */
     struct level levels[ELASTIC_DEPTH_MAX + 1]; /* from the pod's own upwards */
 };
@@ -57,6 +58,7 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
     room->quotas = quotas;
     room->request = request;
     room->closed = closed;
+    room->tie = elastic_tie_of(quotas, pod);
     for (; account && !account->whole; account = account->parent)
         room->levels[room->n++].account = account;
     for (guint key = 0; key < quotas->keys->len; key++) {
@@ -70,6 +72,11 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
 bool elastic_room_is_closed(const struct elastic_room *room)
 {
     return room && room->closed;
+}
+
+enum pod_tie elastic_room_tie(const struct elastic_room *room)
+{
+    return room ? room->tie : 0;
 }
 
 void elastic_room_free(struct elastic_room *room)
@@ -123,6 +130,8 @@ static enum reason refuse(const struct elastic_room *room, guint key, int64_t wa
         const struct level *level = *ret_level = &room->levels[i];
         const int64_t used = level->account->used[key] + level->taken[key] + wanted;
         sure = (sure ? surely(room, i, key, wanted) : used) <= level->account->min[key];
+        if (!sure && room->tie && room->quotas->min[key])
+            return REASON_QUOTA_UNRECLAIMABLE;
         if (!sure &&
             (used > level->lendable[key] || (used > level->share[key] && !level->least[key])))
             return REASON_QUOTA_LENT;
