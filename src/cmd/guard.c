@@ -20,7 +20,8 @@
 #include <string.h>
 
 /* What the program writes whatever the dialect. */
-static const char *const own_records[] = {"gpuledger.io/seal", "gpuledger.io/woken", NULL};
+static const char *const own_records[] = {"gpuledger.io/gang", "gpuledger.io/gang-min",
+                                          "gpuledger.io/seal", "gpuledger.io/woken", NULL};
 
 static int compare(const void *a, const void *b)
 {

@@ -37,7 +37,7 @@ RECORDS = {
         "elasticgpu.io/assumed", "elasticgpu.io/container-c0",
         "nano-gpu.io/gpu-c0", "nano-gpu/container-c0",
     ],
-    "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal",
+    "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal", "gpuledger.io/gang", "gpuledger.io/gang-min",
                   "scheduling.koordinator.sh/device-allocated", "run.ai/reserve_for_gpu_index"],
 }
 EVERYTHING = [{"apiGroups": [""], "verbs": ["*"],
