@@ -3,7 +3,7 @@
 """Writes anew what the chart has from elsewhere: charts/write.py PROGRAM [ROOT].
 
 values.schema.json and the README's table come from values.yaml and its comments, and for `config` from
-the program's table of options. The guard's policy is what the program prints. Rules and board come from
+the program's table of options. The two policies are what the program prints. Rules and board come from
 manifests/monitoring.
 """
 
@@ -110,12 +110,14 @@ def update_readme(text, table):
     return f"{head}| value | default | what it is |\n|---|---|---|\n{''.join(table)}{rest}"
 
 
-def guard_template(text):
-    """`gpuledger guard` as a template: the release's namespace, the chart's labels."""
+def policy_template(text, value):
+    """A policy of `gpuledger guard` as a template: the release's namespace and account, the chart's labels."""
     text = text.replace("    namespace: kube-system\n", "    namespace: {{ .Release.Namespace }}\n")
+    text = text.replace("'system:serviceaccount:kube-system:gpuledger'",
+                        "'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}'")
     text = text.replace("    app.kubernetes.io/name: gpuledger\n",
                         '    {{- include "gpuledger.labels" . | nindent 4 }}\n')
-    return "{{- if .Values.guard.enabled }}\n" + text + "{{- end }}\n"
+    return "{{- if .Values.%s.enabled }}\n%s{{- end }}\n" % (value, text)
 
 
 def prometheus_rule(*files):
@@ -152,7 +154,8 @@ def main(program, root=pathlib.Path(__file__).parents[1]):
     for path, content in (
         (chart / "values.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"),
         (chart / "README.md", update_readme(read(chart / "README.md"), rows(values, comments))),
-        (chart / "templates/guard-policy.yaml", guard_template(told("guard"))),
+        (chart / "templates/guard-policy.yaml", policy_template(told("guard"), "guard")),
+        (chart / "templates/own-writes.yaml", policy_template(told("guard", "own-writes"), "ownWrites")),
         (chart / "files/rules.yaml", merged(*rules)),
         (chart / "files/dashboard.json", board),
         (monitoring / "dashboard.json", board),

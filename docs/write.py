@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes anew what is made from the program's tables: docs/write.py PROGRAM [ROOT].
 
-docs/dialects.md, the guard's policy and the configuration's schema are what the program prints. README's
+docs/dialects.md, the two policies of `guard` and the configuration's schema are what the program prints. README's
 table of dialects gets a row for each dialect that has none; rows that are there stay as people wrote them.
 """
 
@@ -44,6 +44,7 @@ def main(program, root=pathlib.Path(__file__).parents[1]):
     for path, text in (
         (root / "docs/dialects.md", dialects),
         (root / "manifests/overlays/guard/policy.yaml", told("guard")),
+        (root / "manifests/overlays/own-writes/policy.yaml", told("guard", "own-writes")),
         (root / "api/config.schema.json", json.dumps(schema, indent=4, ensure_ascii=False) + "\n"),
         (readme, update_readme(readme.read_text(encoding="utf-8"), dialects)),
     ):

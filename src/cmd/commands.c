@@ -309,14 +309,20 @@ const struct command commands[] = {
      .run = certs_run},
     {.name = "guard",
      .bit = COMMAND_GUARD,
-     .words = "",
+     .words = "[own-writes]",
+     .max_words = 1,
+     .word_choices = guard_policies,
      .summary = "Print the policy that guards what pods were given",
      .description =
          "Prints a ValidatingAdmissionPolicy and its binding, for Kubernetes 1.30 and later: only "
          "the accounts and groups of the ConfigMap gpuledger-guard may set, change or remove the "
          "annotations and labels of pods by which schedulers and node sides say what a pod was "
          "given, or create a pod with spec.nodeName.\n\n"
-         "manifests/overlays/guard is that, with the ConfigMap.",
+         "manifests/overlays/guard is that, with the ConfigMap.\n\n"
+         "With own-writes: a policy for gpuledger's own account instead. Of pods it may change the "
+         "annotations that it and the dialects write, of Nodes its annotations, its taint, "
+         "spec.unschedulable, the labels that a switch sets, and the dialects' locks and cordons. "
+         "manifests/overlays/own-writes is that.",
      .run = guard_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,

@@ -84,6 +84,7 @@ char *help_usage(const struct command *command);
 bool nodes_write(const GString *body, bool wide, GString *text, GError **error);
 
 extern const char *const completion_shells[];
+extern const char *const guard_policies[]; /* beside the guard itself */
 
 /* What kubectl offers for the last of the words behind "kubectl gpuledger"; it may be empty. NULL ends
  * them. */

@@ -405,6 +405,22 @@ def check_annotations(tap):
 def check_guard(tap):
     tap.equal(text("manifests/overlays/guard/policy.yaml"), run("guard").stdout,
               "overlays/guard: its policy is what `gpuledger guard` prints")
+    policy = run("guard", "own-writes").stdout
+    tap.equal(text("manifests/overlays/own-writes/policy.yaml"), policy,
+              "overlays/own-writes: its policy is what `gpuledger guard own-writes` prints")
+    check_own_writes(tap, policy)
+
+
+def check_own_writes(tap, policy):
+    """The keys of ours that it lets through are those of which docs/annotations.md says that we write them."""
+    def list_of(name):
+        return set(re.findall(r"'(gpuledger\.io/[\w-]+)'", re.search(rf"- name: {name}\n[^\]]*", policy)[0]))
+
+    rows = text("docs/annotations.md").partition("## What gpuledger writes\n")[2]
+    for variable, place in (("keys", "pod"), ("nodeKeys", "Nodes")):
+        written = re.findall(rf"^\| ([^|]*) \| {place} \|", rows, re.M)
+        keys = {key for cell in written for key in re.findall(r"`(gpuledger\.io/[\w-]+)`", cell)}
+        tap.equal(list_of(variable), keys, f"docs/annotations.md: what gpuledger writes on a {place.rstrip('s').lower()}")
 
 
 def check_urls(tap):

@@ -24,6 +24,7 @@ SAME = [
     ("ha", ["overlays/ha"], []),
     ("minimal", ["overlays/minimal"], []),
     ("guard", ["base", "overlays/guard"], []),
+    ("own-writes", ["base", "overlays/own-writes"], []),
     ("hami", ["base", "overlays/hami"], []),
     ("quotas", ["base", "overlays/quotas"], []),
     ("reclaim", ["base", "overlays/reclaim"], []),

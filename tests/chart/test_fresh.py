@@ -15,7 +15,8 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WRITTEN = ["charts/gpuledger/values.schema.json", "charts/gpuledger/README.md",
-           "charts/gpuledger/templates/guard-policy.yaml", "charts/gpuledger/files/rules.yaml",
+           "charts/gpuledger/templates/guard-policy.yaml", "charts/gpuledger/templates/own-writes.yaml",
+           "charts/gpuledger/files/rules.yaml",
            "charts/gpuledger/files/dashboard.json", "manifests/monitoring/dashboard.json",
            "manifests/monitoring/prometheusrule.yaml"]
 

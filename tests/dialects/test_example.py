@@ -21,7 +21,8 @@ import program  # noqa: E402
 from program import Server, call, listing  # noqa: E402
 
 PLAIN, EXAMPLE = os.environ["GPULEDGER"], os.environ["EXAMPLE"]
-DOCUMENTS = ("README.md", "docs/dialects.md", "manifests/overlays/guard/policy.yaml", "api/config.schema.json")
+POLICIES = ("manifests/overlays/guard/policy.yaml", "manifests/overlays/own-writes/policy.yaml")
+DOCUMENTS = ("README.md", "docs/dialects.md", *POLICIES, "api/config.schema.json")
 
 
 def told(which, *arguments, codes=(0,)):
@@ -72,7 +73,8 @@ class Example(unittest.TestCase):
             self.assertEqual(gone, [], name)
         self.assertEqual(new["README.md"], ["| `example` | `cards.example.com/memory` | yes |"])
         self.assertIn("## example", new["docs/dialects.md"])
-        self.assertIn("'cards.example.com/card',", "".join(new["manifests/overlays/guard/policy.yaml"]))
+        for name in POLICIES:
+            self.assertIn("'cards.example.com/card',", "".join(new[name]))
         self.assertEqual(new["api/config.schema.json"], [])
         subprocess.run([*write, PLAIN, self.directory], check=True)
         for name in DOCUMENTS:

@@ -78,8 +78,11 @@ def kustomize(plane, folder):
 
 
 def prepare(plane):
-    """What every scenario finds in its control plane."""
+    """What every scenario finds in its control plane: all that the program does, it does under the policy of its own
+    writes."""
     kustomize(plane, "overlays/nodeport")
+    if plane.version != "legacy":
+        kustomize(plane, "overlays/own-writes")
 
 
 class World:

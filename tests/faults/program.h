@@ -37,7 +37,7 @@ void program_bind_later(const struct played_pod *pod, int node);
 unsigned program_binding(void);
 /* A node, as people see it. */
 char *program_node(int node);
-/* What a Binding writes is what the guard of pods' records guards (cmd/guard.c). */
+/* What a Binding writes is what the guard of pods' records guards (cmd/guard/guard.c). */
 void program_check_words(const struct played_pod *pod);
 /* What filter said last. */
 const char *program_last(void);

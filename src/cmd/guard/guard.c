@@ -13,49 +13,10 @@
  * kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has written
  * there.
  */
+#include "cmd/guard/policy.h"
 #include "options/command.h"
 
-#include <gpuledger/dialect.h>
 #include <stdio.h>
-#include <string.h>
-
-/* What the program writes whatever the dialect. */
-static const char *const own_records[] = {"gpuledger.io/gang", "gpuledger.io/gang-min",
-                                          "gpuledger.io/seal", "gpuledger.io/woken", NULL};
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void add_records(GPtrArray *keys, const char *const *records)
-{
-    for (; records && *records; records++) {
-        if (!g_ptr_array_find_with_equal_func(keys, *records, g_str_equal, NULL))
-            g_ptr_array_add(keys, (char *)*records);
-    }
-}
-
-static bool is_prefix(const char *key)
-{
-    return g_str_has_suffix(key, "*");
-}
-
-/* A list of CEL: of those keys that end with '*', without it, or of the others. */
-static void write_list(GString *text, const char *name, const GPtrArray *keys, bool prefixes)
-{
-    const char *comma = "";
-
-    g_string_append_printf(text, "    - name: %s\n      expression: >-\n        [", name);
-    for (guint i = 0; i < keys->len; i++) {
-        const char *key = g_ptr_array_index(keys, i);
-        if (is_prefix(key) != prefixes)
-            continue;
-        g_string_append_printf(text, "%s'%.*s'", comma, (int)(strlen(key) - prefixes), key);
-        comma = ",\n        ";
-    }
-    g_string_append(text, "]\n");
-}
 
 /* Who may do one thing, and nothing else that is judged. */
 #define ALSO(name, list)                                                                           \
@@ -112,19 +73,15 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     "        request.userInfo.groups.exists(group, group in variables.groups))\n" ALSO(            \
         "binds", "schedulers") ALSO("ends", "enders")
 
-#define MAP(name, object, field)                                                                   \
-    "    - name: " name "\n"                                                                       \
-    "      expression: >-\n"                                                                       \
-    "        " object " != null && has(" object ".metadata." field ") ? " object ".metadata." field \
-    " : {}\n"
-
 /* What is there now and was not, or otherwise; and what was there and is no more. */
 #define CHANGED(name, is, was)                                                                     \
     "    - name: " name "\n"                                                                       \
     "      expression: >-\n"                                                                       \
-    "        variables.keys.filter(key, (key in variables." is ") != (key in variables." was ") ||\n" \
+    "        variables.keys.filter(key, (key in variables." is ") != (key in variables." was       \
+    ") ||\n"                                                                                       \
     "        (key in variables." is " && variables." is "[key] != variables." was "[key])) +\n"    \
-    "        variables." is ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)) " \
+    "        variables." is                                                                        \
+    ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)) "                      \
     "&&\n"                                                                                         \
     "        !(key in variables." was " && variables." was "[key] == variables." is "[key])) +\n"  \
     "        variables." was ".filter(key, variables.prefixes.exists(prefix, "                     \
@@ -132,10 +89,10 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     "        !(key in variables." is "))\n"
 
 #define VALIDATIONS                                                                                \
-    MAP("annotations", "object", "annotations")                                                    \
-    MAP("oldAnnotations", "oldObject", "annotations")                                              \
-    MAP("labels", "object", "labels")                                                              \
-    MAP("oldLabels", "oldObject", "labels")                                                        \
+    POLICY_MAP("annotations", "object", "annotations")                                             \
+    POLICY_MAP("oldAnnotations", "oldObject", "annotations")                                       \
+    POLICY_MAP("labels", "object", "labels")                                                       \
+    POLICY_MAP("oldLabels", "oldObject", "labels")                                                 \
     CHANGED("changedAnnotations", "annotations", "oldAnnotations")                                 \
     CHANGED("changedLabels", "labels", "oldLabels")                                                \
     "  validations:\n"                                                                             \
@@ -183,18 +140,26 @@ static void write_list(GString *text, const char *name, const GPtrArray *keys, b
     "    namespace: kube-system\n"                                                                 \
     "    parameterNotFoundAction: Deny\n"
 
+static void print_guard(GString *text)
+{
+    g_autoptr(GPtrArray) keys = policy_pod_keys();
+
+    g_string_append(text, HEADER);
+    policy_write_list(text, "keys", keys, POLICY_KEYS);
+    policy_write_list(text, "prefixes", keys, POLICY_PREFIXES);
+    g_string_append(text, VALIDATIONS BINDING);
+}
+
+const char *const guard_policies[] = {"own-writes", NULL};
+
 enum exit_code guard_run(const struct config *config, const struct config_inputs *inputs)
 {
-    g_autoptr(GPtrArray) keys = g_ptr_array_new();
-    g_autoptr(GString) text = g_string_new(HEADER);
+    g_autoptr(GString) text = g_string_new(NULL);
 
-    add_records(keys, own_records);
-    for (size_t i = 0; dialects[i]; i++)
-        add_records(keys, dialects[i]->records);
-    g_ptr_array_sort(keys, compare);
-    write_list(text, "keys", keys, false);
-    write_list(text, "prefixes", keys, true);
-    g_string_append(text, VALIDATIONS BINDING);
+    if (config->words->len > 0)
+        own_writes_print(text);
+    else
+        print_guard(text);
     fputs(text->str, stdout);
     return EXIT_OK;
 }
