@@ -167,8 +167,10 @@ END_TEST
 START_TEST(a_node_side_without_memory_leaves_it_to_others)
 {
     static const char *const percent = "nano-gpu/gpu-percent";
-    struct node *node = desk_node(&(struct node_view){
-        .name = "n1", .capacity = PAIRS({MEM, "30"}, {COUNT, "2"}, {percent, "200"})});
+    struct node *node = desk_node(
+        &(struct node_view){.name = "n1",
+                            .capacity = PAIRS({MEM, "30"}, {COUNT, "2"}, {percent, "200"}),
+                            .annotations = PAIRS({"gpuledger.io/card-order", "0,1"})});
 
     ck_assert_int_eq(node->n_dialects, 2);
     ck_assert_int_eq(node->cards[0].memory, 15 * GIB);

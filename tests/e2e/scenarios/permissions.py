@@ -64,7 +64,7 @@ class Rights:
             "spec": {"user": USER, "resourceAttributes": {
                 "group": group, "resource": resource, "subresource": subresource, "verb": verb,
                 "namespace": SYSTEM if resource in ("configmaps", "leases") else "",
-                "name": ACCOUNT if resource == "leases" and verb != "create" else ""}},
+                "name": NAMES.get((resource, verb), "")}},
         })
         return review["status"]["allowed"]
 
@@ -144,6 +144,15 @@ def lease(world, _):
     return counted(world, what, 'outcome="refused"')
 
 
+# Rights that are granted for one object only.
+NAMES = {("configmaps", "get"): "gpuledger-evictions", ("leases", "get"): ACCOUNT, ("leases", "update"): ACCOUNT}
+
+# Rights that are used only with these options.
+OPTIONS = {
+    ("configmaps", "get"): ["--gangs", "--gang-strict"],
+    **{("leases", verb): ["--leader-elect"] for verb in ("get", "create", "update")},
+}
+
 # A row for every right: where a user sees it, what stands there besides the API server's words
 # (None: those), and whether the program serves all the same.
 LOOK = {
@@ -151,6 +160,7 @@ LOOK = {
     ("pods", "list"): (unready, None, False),
     ("nodes", "watch"): (readyz, None, True),
     ("pods", "watch"): (readyz, None, True),
+    ("configmaps", "get"): (readyz, None, True),
     ("configmaps", "list"): (readyz, None, True),
     ("configmaps", "watch"): (readyz, None, True),
     ("poddisruptionbudgets", "list"): (readyz, None, True),
@@ -175,10 +185,9 @@ def deny(tap, world, rights, right, name):
     _, resource, verb = right
     title = f"{verb} {resource}"
     look, words, serves = LOOK[(resource, verb)]
-    elects = resource == "leases"
     world.extender.log.unlink(missing_ok=True)
     rights.take(right)
-    world.extender_start(*(["--leader-elect"] if elects else []), wait=False)
+    world.extender_start(*OPTIONS.get((resource, verb), []), wait=False)
     world.extender.await_ready(lambda: alive(world))
     if serves:
         wait_for(world.ready, PATIENCE_S, 0.1, f"without {title} it serves")
