@@ -15,6 +15,12 @@
 #define CALL_MS 5000
 #define UNSEEN_MAX_MS 60000 /* that the watch may be behind filter, before a pod counts as gone */
 
+/* Goes over the ledger's places, perhaps in several runs. */
+struct wake_look {
+    uint32_t place; /* it goes on there; 0: it has not begun */
+    uint64_t began; /* ledger_freed then: what became free later is for the next one */
+};
+
 struct refused {
     char *uid, *ns, *name;
     uint64_t freed;        /* all room up to here has been tried */
@@ -22,6 +28,8 @@ struct refused {
     int64_t pause_ms;      /* after the next wake */
     int64_t ask_again_ms;  /* monotonic; whatever room there is by then; 0: not */
     int64_t seen_by_ms;    /* monotonic: when the watch must have shown the pod; 0: it has */
+    uint64_t looked;       /* the turn of the last look that ended, of filter or here */
+    struct wake_look look; /* that has not ended */
     GList *link;           /* in its namespace's queue */
 };
 
@@ -30,6 +38,8 @@ struct wake {
     GHashTable *refused; /* the entry's uid -> struct refused * */
     GHashTable *queues;  /* namespace -> GQueue of its refused, who was asked about last at the end;
                           * none is empty */
+    uint64_t turn;       /* counts looks */
+    struct wake_work work;
 };
 
 static void refused_free(gpointer data)
@@ -133,6 +143,8 @@ void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t f
         refused = remember(wake, pod);
     }
     refused->freed = freed;
+    refused->looked = ++wake->turn;
+    refused->look = (struct wake_look){0};
     refused->ask_again_ms = 0;
     refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
     pthread_mutex_unlock(&wake->lock);
@@ -168,7 +180,10 @@ struct candidate {
     bool gone;      /* bound, deleted, or not shown in time */
     bool overdue;   /* it was to be asked about again by now */
     bool admitted;
-    guint rank;     /* how many of its namespace are looked at before it */
+    bool ended;      /* the look */
+    uint64_t looked; /* these two as the refused pod has them */
+    struct wake_look look;
+    guint rank; /* how many of its namespace are looked at before it */
 };
 
 static void candidate_clear(gpointer data)
@@ -179,14 +194,34 @@ static void candidate_clear(gpointer data)
     g_free(candidate->name);
 }
 
+static gint compare_looks(gconstpointer a, gconstpointer b)
+{
+    const struct candidate *left = a, *right = b;
+
+    return left->looked < right->looked ? -1 : left->looked > right->looked;
+}
+
 static gint compare_ranks(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
 
-    return left->rank < right->rank ? -1 : left->rank > right->rank;
+    return left->rank < right->rank ? -1 : left->rank > right->rank ? 1 : compare_looks(a, b);
 }
 
-/* Namespaces in turns, since only so many are woken at a time. */
+/* Namespaces in turns, and the pods of each, since only so many are looked at, and woken, in a run. */
+static void order(GArray *due)
+{
+    g_autoptr(GHashTable) ranks = g_hash_table_new(g_str_hash, g_str_equal);
+
+    g_array_sort(due, compare_looks);
+    for (guint i = 0; i < due->len; i++) {
+        struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        candidate->rank = GPOINTER_TO_UINT(g_hash_table_lookup(ranks, candidate->ns));
+        g_hash_table_insert(ranks, candidate->ns, GUINT_TO_POINTER(candidate->rank + 1));
+    }
+    g_array_sort(due, compare_ranks);
+}
+
 static GArray *take_due(struct wake *wake)
 {
     GArray *due = g_array_new(FALSE, FALSE, sizeof(struct candidate));
@@ -198,7 +233,6 @@ static GArray *take_due(struct wake *wake)
     pthread_mutex_lock(&wake->lock);
     g_hash_table_iter_init(&iter, wake->queues);
     while (g_hash_table_iter_next(&iter, NULL, &queue)) {
-        guint rank = 0;
         for (const GList *link = g_queue_peek_head_link(queue); link; link = link->next) {
             const struct refused *refused = link->data;
             if (refused->not_before_ms > now)
@@ -210,43 +244,68 @@ static GArray *take_due(struct wake *wake)
                 .freed = refused->freed,
                 .overdue = refused->ask_again_ms != 0 && refused->ask_again_ms <= now,
                 .may_come = refused->seen_by_ms > now,
-                .rank = rank++,
+                .looked = refused->looked,
+                .look = refused->look,
             };
             g_array_append_val(due, candidate);
         }
     }
     pthread_mutex_unlock(&wake->lock);
-    g_array_sort(due, compare_ranks);
+    order(due);
     return due;
+}
+
+/* What one run has to look with. */
+struct looking {
+    struct store *store;
+    const struct demand *demand;
+    uint64_t steps; /* that it has taken */
+};
+
+/* Under the store's lock: from where the look is on, whether a node takes the pod now; false also if it has not
+ * ended yet. */
+static bool look_on(struct looking *looking, struct candidate *candidate,
+                    struct feasibility *question)
+{
+    const bool anywhere =
+        question->room &&
+        (quota_room_elastic(question->room)
+             ? ledger_freed(question->ledger)
+             : ledger_freed_in(question->ledger, candidate->ns)) > candidate->freed;
+    const uint32_t n = ledger_places(question->ledger);
+    const uint64_t most = looking->steps + WAKE_HOLD_STEPS;
+    bool found = false;
+
+    for (; candidate->look.place < n && !found && looking->steps < most; candidate->look.place++) {
+        const struct node *node = ledger_node_at(question->ledger, candidate->look.place);
+        looking->steps++;
+        if (!node || (!anywhere && ledger_freed_on(question->ledger, node) <= candidate->freed))
+            continue;
+        looking->steps += WAKE_ASK_STEPS;
+        found = feasibility_ask(question, node, NULL) == REASON_NONE;
+    }
+    candidate->ended = found || candidate->look.place >= n;
+    return found;
 }
 
 /* Under the store's lock: whether a node on which something became free takes the pod now. What a
  * quota leaves may have become free anywhere. The order of arrival is left to filter, which will be
  * asked: no record tells that somebody has looked. */
-static bool has_room(struct store *store, const struct candidate *candidate,
-                     const struct moment *moment, const struct demand *demand)
+static bool has_room(struct looking *looking, struct candidate *candidate,
+                     const struct moment *moment)
 {
-    const GPtrArray *nodes = ledger_nodes(store_ledger(store));
+    struct store *store = looking->store;
     const struct pod_view pod = {
         .uid = candidate->uid,
         .ns = candidate->ns,
         .priority = store_pending_priority(store, candidate->uid),
     };
     struct feasibility question;
-    bool found = false;
 
     feasibility_init(&question, store,
                      &(struct feasibility_about){&pod, store_pending(store, candidate->uid), moment,
-                                                 WITHOUT_ORDER | WITHOUT_WAITING, demand});
-    const bool anywhere =
-        question.room && (quota_room_elastic(question.room)
-                              ? ledger_freed(question.ledger)
-                              : ledger_freed_in(question.ledger, candidate->ns)) > candidate->freed;
-    for (guint i = 0; i < nodes->len && !found; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        found = (anywhere || ledger_freed_on(question.ledger, node) > candidate->freed) &&
-                feasibility_ask(&question, node, NULL) == REASON_NONE;
-    }
+                                                 WITHOUT_ORDER | WITHOUT_WAITING, looking->demand});
+    const bool found = look_on(looking, candidate, &question);
     feasibility_clear(&question);
     return found;
 }
@@ -259,24 +318,39 @@ static bool group_may_come(struct store *store, const char *uid, const struct mo
     return answer == GANG_NONE || answer == GANG_YES;
 }
 
-/* One at a time: there may be thousands, and others want the lock. */
-static void look(struct store *store, struct candidate *candidate, const struct demand *demand)
+/* One at a time, and of a large cluster a part: there may be thousands, and others want the lock. */
+static void look_once(struct looking *looking, struct candidate *candidate)
 {
+    struct store *store = looking->store;
     struct moment moment;
     struct ledger *ledger = store_decide(store, &moment);
 
-    candidate->tried = ledger_freed(ledger);
+    if (candidate->look.place == 0)
+        candidate->look.began = ledger_freed(ledger);
     const struct allocation *held = ledger_get(ledger, candidate->uid);
     const bool placed = held && held->state == ALLOCATION_HELD; /* by another pod of its group */
     const bool pending = store_pending(store, candidate->uid) != NULL;
+    candidate->ended = true;
     candidate->unseen = !pending && !held && candidate->may_come;
     candidate->gone = !candidate->unseen && (!pending || (held && !placed));
     candidate->admitted =
         !candidate->gone && !candidate->unseen &&
-        (candidate->overdue || (candidate->freed != candidate->tried &&
+        (candidate->overdue || (candidate->freed != candidate->look.began &&
                                 (placed || (group_may_come(store, candidate->uid, &moment) &&
-                                            has_room(store, candidate, &moment, demand)))));
+                                            has_room(looking, candidate, &moment)))));
+    /* Who is woken may have all there is now; else what became free behind the look is for the next one. */
+    candidate->tried = candidate->admitted ? ledger_freed(ledger) : candidate->look.began;
     store_unlock(store);
+}
+
+static void look(struct wake *wake, struct looking *looking, struct candidate *candidate)
+{
+    do {
+        const uint64_t before = looking->steps;
+        look_once(looking, candidate);
+        wake->work.steps += looking->steps - before;
+        wake->work.most_at_once = MAX(wake->work.most_at_once, looking->steps - before);
+    } while (!candidate->ended && looking->steps < WAKE_RUN_STEPS);
 }
 
 /* Before a call: whatever becomes of it, this room has had its turn. */
@@ -284,10 +358,16 @@ static void set_tried(struct wake *wake, const struct candidate *candidate)
 {
     pthread_mutex_lock(&wake->lock);
     struct refused *refused = g_hash_table_lookup(wake->refused, candidate->uid);
-    if (refused) {
-        refused->freed = MAX(refused->freed, candidate->tried);
+    const bool same =
+        refused && refused->looked == candidate->looked; /* nobody has asked meanwhile */
+    if (same)
+        refused->look = candidate->ended ? (struct wake_look){0} : candidate->look;
+    if (same && candidate->ended)
+        refused->looked = ++wake->turn;
+    if (refused)
         refused->seen_by_ms = 0;
-    }
+    if (refused && candidate->ended)
+        refused->freed = MAX(refused->freed, candidate->tried);
     if (refused && candidate->admitted) {
         refused->ask_again_ms = 0;
         refused->not_before_ms = now_ms() + refused->pause_ms;
@@ -333,9 +413,10 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
     if (due->len == 0)
         return 0;
     g_autoptr(demand) demand = store_demand_copy(store);
-    for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
+    struct looking looking = {store, demand};
+    for (guint i = 0; i < due->len && woken < PER_RUN_MAX && looking.steps < WAKE_RUN_STEPS; i++) {
         struct candidate *candidate = &g_array_index(due, struct candidate, i);
-        look(store, candidate, demand);
+        look(wake, &looking, candidate);
         if (candidate->gone) {
             wake_forget(wake, candidate->uid);
             continue;
@@ -349,4 +430,9 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
         }
     }
     return woken;
+}
+
+struct wake_work wake_work(const struct wake *wake)
+{
+    return wake->work;
 }

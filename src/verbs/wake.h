@@ -13,11 +13,19 @@
  * do not, somebody has to ask again.
  *
  * No storms: at most one change per pod and room, with a pause that doubles, and few in all.
+ * A run is bounded, and so is what it does while it holds the store's lock, however many nodes and pods there are:
+ * looks that have not ended go on in the next run, the one that ended the longest ago first.
+ *
  * Own lock, never held together with the store's. Any thread.
  */
 #include "store/cluster.h"
 
 #define WAKE_ANNOTATION "gpuledger.io/woken"
+
+/* Work: to pass over a node, to ask about one beside that, under one hold of the store's lock, in a run. */
+#define WAKE_ASK_STEPS 32
+#define WAKE_HOLD_STEPS 4096
+#define WAKE_RUN_STEPS (UINT64_C(1) << 21)
 
 struct wake;
 
@@ -35,3 +43,9 @@ void wake_forget(struct wake *wake, const char *uid);
 
 /* Wakes those for whom there is room now; one thread, from time to time. Returns how many. */
 unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluster);
+
+/* What was done, ever, and the most of it under one hold of the store's lock: for tests, by the thread that runs it. */
+struct wake_work {
+    uint64_t steps, most_at_once;
+};
+struct wake_work wake_work(const struct wake *wake);
