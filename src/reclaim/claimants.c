@@ -15,7 +15,8 @@
 
 /* A pod that has waited for long enough. */
 struct claimant {
-    char *uid;
+    char *uid, *ns;
+    guint round; /* so many of its namespace go before it */
     int64_t priority, since_ms;
     bool again; /* it has not come before */
 };
@@ -27,13 +28,20 @@ struct listing {
 
 static void clear_claimant(gpointer data)
 {
-    g_free(((struct claimant *)data)->uid);
+    struct claimant *claimant = data;
+
+    g_free(claimant->uid);
+    g_free(claimant->ns);
 }
 
+/* Those of a namespace stand together. */
 static gint compare_claimants(gconstpointer a, gconstpointer b)
 {
     const struct claimant *left = a, *right = b;
+    const int by_ns = strcmp(left->ns, right->ns);
 
+    if (by_ns != 0)
+        return by_ns;
     if (left->again != right->again)
         return left->again ? 1 : -1;
     if (left->priority != right->priority)
@@ -41,6 +49,30 @@ static gint compare_claimants(gconstpointer a, gconstpointer b)
     if (left->since_ms != right->since_ms)
         return left->since_ms < right->since_ms ? -1 : 1;
     return strcmp(left->uid, right->uid);
+}
+
+/* Namespaces take turns by their names, from the one after that which had the last turn on. */
+static gint compare_turns(gconstpointer a, gconstpointer b, gpointer last)
+{
+    const struct claimant *left = a, *right = b;
+    const bool left_waits = strcmp(left->ns, last) > 0, right_waits = strcmp(right->ns, last) > 0;
+
+    if (left->round != right->round)
+        return left->round < right->round ? -1 : 1;
+    if (left_waits != right_waits)
+        return left_waits ? -1 : 1;
+    return strcmp(left->ns, right->ns);
+}
+
+static void take_turns(GArray *list, char *last)
+{
+    g_array_sort(list, compare_claimants);
+    for (guint i = 1; i < list->len; i++) {
+        struct claimant *claimant = &g_array_index(list, struct claimant, i);
+        if (g_str_equal(claimant[-1].ns, claimant->ns))
+            claimant->round = claimant[-1].round + 1;
+    }
+    g_array_sort_with_data(list, compare_turns, last);
 }
 
 static bool is_paused(const struct reclaimer *reclaimer, const char *ns)
@@ -68,8 +100,13 @@ static void list_one(const char *uid, int64_t since_ms, void *data)
         !rules || is_paused(reclaimer, rules->ns) ||
         !denials_serve(reclaimer->args.denials, pod_rules_scheduler(rules)))
         return;
-    const struct claimant claimant = {g_strdup(uid), store_pending_priority(store, uid), since_ms,
-                                      memory && memory->backoff_ms > 0};
+    const struct claimant claimant = {
+        .uid = g_strdup(uid),
+        .ns = g_strdup(rules->ns),
+        .priority = store_pending_priority(store, uid),
+        .since_ms = since_ms,
+        .again = memory && memory->backoff_ms > 0,
+    };
     g_array_append_val(listing->list, claimant);
 }
 
@@ -81,7 +118,7 @@ static GArray *list_claimants(struct reclaimer *reclaimer)
     store_lock(reclaimer->args.store);
     store_waiting_each(reclaimer->args.store, list_one, &(struct listing){reclaimer, list});
     store_unlock(reclaimer->args.store);
-    g_array_sort(list, compare_claimants);
+    take_turns(list, reclaimer->last_ns);
     return list;
 }
 
@@ -305,8 +342,11 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
     g_autoptr(GError) failure = NULL;
 
     for (guint i = 0; i < n; i++) {
-        if (!reclaim_ground_pod(ground, party->uids[i], &views[i], &pods[i]))
+        if (!reclaim_ground_pod(ground, party->uids[i], &views[i], &pods[i])) {
+            reclaimer_remember(reclaimer, party->uids[0])->again_ms =
+                reclaimer->now_ms + RECLAIM_AGAIN_MS;
             return 0;
+        }
     }
     for (int round = 0; round < ROUNDS_MAX && worker_goes_on(&reclaimer->worker); round++) {
         g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, pods, n);
@@ -369,7 +409,8 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
     for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most &&
                       worker_goes_on(&reclaimer->worker);
          i++) {
-        const char *uid = g_array_index(list, struct claimant, i).uid;
+        const struct claimant *claimant = &g_array_index(list, struct claimant, i);
+        const char *uid = claimant->uid;
         if (g_hash_table_contains(handled, uid))
             continue;
         g_auto(party) party = {0};
@@ -381,6 +422,8 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
         if (!ground)
             ground = reclaim_ground_new(reclaimer->args.store, stays, reclaimer);
         outstanding += serve(reclaimer, ground, &party);
+        g_free(reclaimer->last_ns);
+        reclaimer->last_ns = g_strdup(claimant->ns);
         looked++;
     }
 }

@@ -33,6 +33,7 @@ struct reclaimer *reclaimer_new(const struct reclaimer_args *args)
     reclaimer->permits = args->permits ? args->permits : own_permits(reclaimer);
     reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->stays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    reclaimer->last_ns = g_strdup("");
     reclaimer->book = claim_book_new(args->store, args->files, args->files_data);
     reclaimer->views = claim_views_new(args->store, args->cluster);
     worker_init(&reclaimer->worker);
@@ -48,6 +49,7 @@ void reclaimer_free(struct reclaimer *reclaimer)
         permits_free(reclaimer->permits);
     g_hash_table_unref(reclaimer->memories);
     g_hash_table_unref(reclaimer->stays);
+    g_free(reclaimer->last_ns);
     claim_book_free(reclaimer->book);
     claim_views_free(reclaimer->views);
     g_free(reclaimer);

@@ -25,6 +25,7 @@ struct reclaimer {
     struct permits *permits; /* those of the arguments, or its own */
     GHashTable *memories;    /* uid -> struct memory * */
     GHashTable *stays;       /* uid -> int64_t *: until when it is not to be ended */
+    char *last_ns;           /* which had the last turn; "": none has had one */
     struct claim_book *book;
     struct claim_views *views;
     uint64_t term;          /* of this look */
