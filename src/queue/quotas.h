@@ -106,7 +106,7 @@ void quotas_verify_node(struct quotas *quotas, const struct ledger *ledger,
 bool quotas_verify_end(struct quotas *quotas);
 guint quotas_n_wrong(const struct quotas *quotas);
 
-/* How many allocations were looked at for sums, ever: what a call costs beside others. */
+/* How many allocations were looked at for sums, and nodes for pods that wait, ever: what a call costs beside others. */
 uint64_t quotas_n_counted(const struct quotas *quotas);
 
 /* The ResourceQuotas, to be looked at. */

@@ -118,6 +118,57 @@ START_TEST(a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed)
 }
 END_TEST
 
+static void limit_core(const char *ns, const char *amount)
+{
+    store_apply_resource_quota(
+        extender.store,
+        &(struct resource_quota_view){
+            .ns = ns, .name = "by-core", .elastic = true, .max = PAIRS({CORE, amount})});
+}
+
+/* All pods have been added up by every key that a quota may name. "ml" holds 20 of the key and asks for 10. */
+START_TEST(another_key_of_a_quota_looks_at_no_pods)
+{
+    begin(KIND_ELASTIC, "100");
+    ask("n10");
+    limit_core("elsewhere", "1000");
+    ck_assert_uint_eq(ask("n10"), 0);
+    limit_core("ml", "29");
+    ck_assert_uint_eq(ask(""), 0);
+    limit_core("ml", "30");
+    ck_assert_uint_eq(ask("n10"), 0);
+    hold("ml", "more", 4);
+    ck_assert_uint_le(ask(""), PODS_ON_ONE + 1);
+    store_delete_pod(extender.store, "p0");
+    ask("n10");
+    store_verify(extender.store);
+    ck_assert(store_is_sound(extender.store));
+}
+END_TEST
+
+/* Pods of "ml" that wait for what no node has. */
+START_TEST(another_quota_looks_for_no_node_again_for_each_pod_that_waits)
+{
+    begin(KIND_ELASTIC, "100");
+    for (int i = 0; i < 100; i++) {
+        g_autofree char *uid = g_strdup_printf("w%d", i);
+        store_apply_pod(
+            extender.store,
+            &(struct pod_view){
+                .ns = "ml",
+                .name = uid,
+                .uid = uid,
+                .phase = "Pending",
+                CONTAINERS({.name = "c", .limits = PAIRS({"aliyun.com/gpu-mem", "1"})})});
+    }
+    ask("n10");
+    apply_quota(KIND_ELASTIC, "99");
+    const uint64_t examined = ask("n10");
+    ck_assert_uint_ge(examined, 1); /* or this test says nothing */
+    ck_assert_uint_le(examined, NODES);
+}
+END_TEST
+
 /* Two tenths of a GPU are held; a third one would be too much, until one ends. */
 START_TEST(what_was_kept_is_what_decides)
 {
@@ -185,6 +236,8 @@ int main(void)
     tcase_add_checked_fixture(sums, NULL, teardown);
     tcase_add_loop_test(sums, a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed, 0,
                         KIND_N);
+    tcase_add_test(sums, another_key_of_a_quota_looks_at_no_pods);
+    tcase_add_test(sums, another_quota_looks_for_no_node_again_for_each_pod_that_waits);
     tcase_add_test(sums, what_was_kept_is_what_decides);
     tcase_add_loop_test(sums, a_wrong_sum_closes_its_quota_until_it_is_right, 0, 2);
     tcase_add_test(sums, pods_count_for_the_model_that_their_node_has_now);

@@ -11,8 +11,7 @@ void tally_free(gpointer data)
 
     if (!tally)
         return;
-    g_ptr_array_unref(tally->holders);
-    g_array_unref(tally->amounts);
+    g_array_unref(tally->parts);
     g_free(tally);
 }
 
@@ -54,12 +53,11 @@ static int64_t amount_of(const char *key, const struct holding_query *of,
     return MIN(holding_peak(&query), SHARE_AMOUNT_MAX);
 }
 
-int64_t elastic_amount(const struct elastic_quotas *quotas, guint key,
-                       const struct allocation *allocation)
+int64_t elastic_amount(const char *key, const struct allocation *allocation)
 {
     const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
 
-    return amount_of(quotas->keys->pdata[key], &of, allocation->dialect);
+    return amount_of(key, &of, allocation->dialect);
 }
 
 int64_t elastic_gpus(const struct allocation *allocation)
@@ -111,18 +109,32 @@ void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter)
     waiter->account = NULL;
 }
 
-/* A node on which the pod may be, for units and sizes that only nodes know. */
-static const struct node *find_example(struct ledger *ledger, const struct request *request)
+/* A node on which pods of the dialect may be, for units and sizes that only nodes know. */
+static const struct node *find_example(struct elastic_quotas *quotas, struct ledger *ledger,
+                                       const struct dialect *dialect)
 {
     const GPtrArray *nodes = ledger_nodes(ledger);
 
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (node->present &&
-            (node->dialect == request->dialect || node_offers(node, request->dialect)))
+        quotas->n_examined++;
+        if (node->present && (node->dialect == dialect || node_offers(node, dialect)))
             return node;
     }
     return NULL;
+}
+
+/* The same for all that are counted at a time: `examples` has those that were looked for. */
+static const struct node *example_of(struct elastic_quotas *quotas, struct ledger *ledger,
+                                     const struct dialect *dialect, GHashTable *examples)
+{
+    gpointer node;
+
+    if (!g_hash_table_lookup_extended(examples, dialect, NULL, &node)) {
+        node = (gpointer)find_example(quotas, ledger, dialect);
+        g_hash_table_insert(examples, (gpointer)dialect, node);
+    }
+    return node;
 }
 
 /* Whether a quota lets it come when nobody else has anything of it. */
@@ -148,13 +160,16 @@ void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
     GHashTableIter iter;
     gpointer value;
 
+    if (g_hash_table_size(quotas->fresh) == 0) /* the usual case */
+        return;
+    g_autoptr(GHashTable) examples = g_hash_table_new(NULL, NULL);
     g_hash_table_iter_init(&iter, quotas->fresh);
     while (g_hash_table_iter_next(&iter, &value, NULL)) {
         struct waiter *waiter = value;
         if (ledger_get(ledger, waiter->uid))
             continue;
         g_hash_table_iter_remove(&iter);
-        const struct node *node = find_example(ledger, waiter->request);
+        const struct node *node = example_of(quotas, ledger, waiter->request->dialect, examples);
         if (!node || waiter->hopeless)
             continue;
         waiter->account =

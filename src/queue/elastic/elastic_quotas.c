@@ -82,7 +82,7 @@ static void rebuild(struct elastic_quotas *quotas)
     g_ptr_array_unref(quotas->keys);
     quotas->keys = keys;
     accounts_make(quotas);
-    elastic_settle_holders(quotas, same);
+    elastic_settle_holders(quotas);
     quotas->round += !same;
     choices_weigh(quotas);
 }
@@ -378,7 +378,7 @@ void elastic_quotas_measure(const struct elastic_quotas *quotas,
 {
     memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
     for (guint key = 0; key < quotas->keys->len; key++)
-        ret_amounts[key] = elastic_amount(quotas, key, allocation);
+        ret_amounts[key] = elastic_amount(quotas->keys->pdata[key], allocation);
 }
 
 void elastic_quotas_measure_placed(const struct elastic_quotas *quotas, const struct node *node,
@@ -432,7 +432,7 @@ const char *quota_fault_text(enum quota_fault fault)
 
 uint64_t elastic_quotas_n_counted(const struct elastic_quotas *quotas)
 {
-    return quotas->counted.n_pods;
+    return quotas->counted.n_pods + quotas->n_examined;
 }
 
 guint elastic_quotas_n_faults(const struct elastic_quotas *quotas)

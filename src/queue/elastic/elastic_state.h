@@ -62,21 +62,29 @@ struct outlook {
     amount_sum lendable; /* what it may have in all while others keep what they need */
 };
 
-/* Whose pods are added up together: those of a namespace that ask for the same quota. Quotas may change, and no pod
- * is looked at for it. */
+/* Whose pods are added up together: those of a namespace that ask for the same quota, by each key that they have
+ * something of. Quotas may change, and the keys that they name, and no pod is looked at for it. */
 struct holder {
     char *ns, *choice;               /* choice NULL: they ask for none */
     struct elastic_account *account; /* NULL: they count nowhere */
-    guint n_tallies;                 /* that name it */
-    amount_sum sums[ELASTIC_KEYS_MAX];
-    amount_sum check[ELASTIC_KEYS_MAX]; /* of the verification under way */
+    GPtrArray *sums;                 /* struct holder_sum * */
+};
+struct holder_sum {
+    struct holder *holder;
+    char *key;
+    guint n_parts; /* that name it */
+    amount_sum sum;
+    amount_sum check; /* of the verification under way */
 };
 
-/* What the pods of one node hold, holder by holder. */
+/* What the pods of one node hold. */
+struct part {
+    struct holder_sum *of;
+    int64_t amount;
+};
 struct tally {
-    GPtrArray *holders; /* struct holder * */
-    GArray *amounts;    /* int64_t, so many of each as there are keys */
-    uint64_t verified;  /* in the round of that number; 0: in none */
+    GArray *parts;     /* struct part */
+    uint64_t verified; /* in the round of that number; 0: in none */
 };
 
 /* A pod of which no watch has said that it has a node. It may hold something already: what it asks for
@@ -118,6 +126,7 @@ struct elastic_quotas {
         *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
     struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */
     uint64_t round;                             /* counts changes of the keys */
+    uint64_t n_examined; /* nodes, for pods that wait, ever: for tests of the work that is done */
     uint64_t verifying; /* the number of the verification under way, or of the last; from 1 on */
     bool looked[ELASTIC_KEYS_MAX]; /* they are of the sums as they are */
 };
@@ -152,8 +161,8 @@ void unkept_copy(struct elastic_quotas *quotas, const struct elastic_quotas *fro
  * is kept no more. */
 bool unkept_make_room(struct elastic_quotas *quotas, const char *ns);
 
-/* keys.c: the keys that are counted, in order. Those that were stay while there is room, named or not, since for
- * another set of keys all pods are counted anew. */
+/* keys.c: the keys that are counted, in order. Those that were stay while there is room, named or not: for another
+ * set of keys all that was measured in the round is forgotten. */
 GPtrArray *keys_choose(const struct elastic_quotas *quotas);
 /* The account limits what the request asks for by a key that is not counted. */
 bool unkept_concerns(const struct elastic_account *account, const struct request *request);
@@ -167,8 +176,7 @@ void choices_set(struct elastic_quotas *quotas, const struct pod_view *pod, cons
 void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from);
 
 /* counting.c */
-int64_t elastic_amount(const struct elastic_quotas *quotas, guint key,
-                       const struct allocation *allocation);
+int64_t elastic_amount(const char *key, const struct allocation *allocation);
 void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger);
 /* After elastic_count_used: whoever holds something counts there. */
 void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger);
@@ -179,7 +187,10 @@ guint holder_hash(gconstpointer holder);
 gboolean holder_equal(gconstpointer one, gconstpointer other);
 void holder_free(gpointer holder);
 /* After the accounts were made anew, for the same keys or for others. */
-void elastic_settle_holders(struct elastic_quotas *quotas, bool same_keys);
+void elastic_settle_holders(struct elastic_quotas *quotas);
+/* What the pods of the node hold now; struct part. They name sums until they are released. */
+GArray *elastic_count_parts(struct elastic_quotas *quotas, const struct node *node);
+void elastic_release_parts(struct elastic_quotas *quotas, const GArray *parts);
 /* By key; of a request where it would be on that node. */
 void elastic_measure_request(const struct elastic_quotas *quotas, const struct node *node,
                              const struct request *request, int64_t *ret_amounts);

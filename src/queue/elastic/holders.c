@@ -16,10 +16,19 @@ gboolean holder_equal(gconstpointer one, gconstpointer other)
     return g_str_equal(left->ns, right->ns) && g_strcmp0(left->choice, right->choice) == 0;
 }
 
+static void sum_free(gpointer data)
+{
+    struct holder_sum *sum = data;
+
+    g_free(sum->key);
+    g_free(sum);
+}
+
 void holder_free(gpointer data)
 {
     struct holder *holder = data;
 
+    g_ptr_array_unref(holder->sums);
     g_free(holder->ns);
     g_free(holder->choice);
     g_free(holder);
@@ -36,16 +45,37 @@ static struct holder *find_holder(struct elastic_quotas *quotas, const char *ns,
     holder->ns = g_strdup(ns);
     holder->choice = g_strdup(choice);
     holder->account = accounts_find(quotas, ns, choice);
+    holder->sums = g_ptr_array_new_with_free_func(sum_free);
     g_hash_table_add(quotas->holders, holder);
     return holder;
 }
 
+static struct holder_sum *find_sum(struct holder *holder, const char *key)
+{
+    for (guint i = 0; i < holder->sums->len; i++) {
+        struct holder_sum *sum = holder->sums->pdata[i];
+        if (g_str_equal(sum->key, key))
+            return sum;
+    }
+    struct holder_sum *sum = g_new0(struct holder_sum, 1);
+    *sum = (struct holder_sum){.holder = holder, .key = g_strdup(key)};
+    g_ptr_array_add(holder->sums, sum);
+    return sum;
+}
+
 /* --- sums ------------------------------------------------------------------------------------- */
 
-static void add_to_account(const struct elastic_quotas *quotas, struct elastic_account *account,
-                           guint key, amount_sum amount)
+static void add_to_account(const struct elastic_quotas *quotas, const struct holder_sum *sum,
+                           amount_sum amount)
 {
-    for (struct elastic_account *at = account; at; at = at->parent) {
+    guint key = 0;
+
+    if (!sum->holder->account || amount == 0)
+        return;
+    while (key < quotas->keys->len && !g_str_equal(quotas->keys->pdata[key], sum->key))
+        key++;
+    for (struct elastic_account *at = sum->holder->account; at && key < quotas->keys->len;
+         at = at->parent) {
         at->used_sum[key] += amount;
         at->used[key] = amount_sum_told(at->used_sum[key]);
     }
@@ -53,46 +83,106 @@ static void add_to_account(const struct elastic_quotas *quotas, struct elastic_a
 
 static void add_parts(struct elastic_quotas *quotas, const struct tally *tally, int sign)
 {
-    const guint n = quotas->keys->len;
-
-    for (guint i = 0; i < tally->holders->len; i++) {
-        struct holder *holder = tally->holders->pdata[i];
-        const int64_t *amounts = &g_array_index(tally->amounts, int64_t, i *n);
-        for (guint key = 0; key < n; key++) {
-            const amount_sum amount = (amount_sum)amounts[key] * sign;
-            holder->sums[key] += amount;
-            if (tally->verified == quotas->verifying)
-                holder->check[key] += amount;
-            add_to_account(quotas, holder->account, key, amount);
-        }
+    for (guint i = 0; i < tally->parts->len; i++) {
+        const struct part *part = &g_array_index(tally->parts, struct part, i);
+        const amount_sum amount = (amount_sum)part->amount * sign;
+        part->of->sum += amount;
+        if (tally->verified == quotas->verifying)
+            part->of->check += amount;
+        add_to_account(quotas, part->of, amount);
     }
-    if (tally->holders->len > 0)
+    if (tally->parts->len > 0)
         elastic_note_change(quotas);
 }
 
-/* Its place among the tally's. */
-static guint part_of(struct elastic_quotas *quotas, struct tally *tally, const char *ns,
-                     const char *choice)
+static void add_part(struct holder *holder, const char *key, int64_t amount, GArray *parts)
 {
-    for (guint i = 0; i < tally->holders->len; i++) {
-        const struct holder *holder = tally->holders->pdata[i];
-        if (g_str_equal(holder->ns, ns) && g_strcmp0(holder->choice, choice) == 0)
-            return i;
+    for (guint i = 0; i < parts->len; i++) {
+        struct part *part = &g_array_index(parts, struct part, i);
+        if (part->of->holder == holder && g_str_equal(part->of->key, key)) {
+            part->amount = amount_add(part->amount, amount);
+            return;
+        }
     }
-    struct holder *holder = find_holder(quotas, ns, choice);
-    holder->n_tallies++;
-    g_ptr_array_add(tally->holders, holder);
-    g_array_set_size(tally->amounts, tally->holders->len * quotas->keys->len);
-    return tally->holders->len - 1;
+    const struct part part = {find_sum(holder, key), amount};
+    part.of->n_parts++;
+    g_array_append_val(parts, part);
 }
 
-static void release(struct elastic_quotas *quotas, const GPtrArray *holders)
+void elastic_release_parts(struct elastic_quotas *quotas, const GArray *parts)
 {
-    for (guint i = 0; i < holders->len; i++) {
-        struct holder *holder = holders->pdata[i];
-        if (--holder->n_tallies == 0)
+    for (guint i = 0; i < parts->len; i++) {
+        struct holder_sum *sum = g_array_index(parts, struct part, i).of;
+        struct holder *holder = sum->holder;
+        if (--sum->n_parts > 0)
+            continue;
+        g_ptr_array_remove_fast(holder->sums, sum);
+        if (holder->sums->len == 0)
             g_hash_table_remove(quotas->holders, holder);
     }
+}
+
+/* --- pods ------------------------------------------------------------------------------------- */
+
+#define MEASURED_MAX (8 + ALLOCATION_SHARES_MAX) /* keys: of a dialect, two that add up, devices */
+
+/* The pod that was measured last. */
+struct measured {
+    const struct allocation *pod; /* NULL: none */
+    guint n;
+    const char *keys[MEASURED_MAX];
+    int64_t amounts[MEASURED_MAX];
+};
+
+static void measure(struct measured *measured, const char *key)
+{
+    for (guint i = 0; i < measured->n; i++) {
+        if (!key || g_str_equal(measured->keys[i], key))
+            return;
+    }
+    const int64_t amount = key ? elastic_amount(key, measured->pod) : 0;
+    if (amount == 0 && measured->n > 0)
+        return; /* the first one stays, so that the pod has a holder */
+    measured->keys[measured->n] = key;
+    measured->amounts[measured->n++] = amount;
+}
+
+/* By each key that a quota may name. */
+static void measure_pod(struct measured *measured, const struct allocation *pod)
+{
+    const struct dialect_words *words = pod->dialect ? &pod->dialect->words : NULL;
+
+    measured->pod = pod;
+    measured->n = 0;
+    measure(measured, KEY_GPUS);
+    measure(measured, KEY_MEMORY);
+    if (!words)
+        return;
+    measure(measured, words->count);
+    measure(measured, words->memory);
+    measure(measured, words->percent);
+    measure(measured, words->core);
+    measure(measured, words->whole);
+    for (uint32_t i = 0; i < pod->n_shares; i++)
+        measure(measured, pod->shares[i].device);
+}
+
+GArray *elastic_count_parts(struct elastic_quotas *quotas, const struct node *node)
+{
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+    struct measured measured = {NULL};
+
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        const struct allocation *pod = node->allocations->pdata[i];
+        node_tallies_fetch(node, i);
+        if (!measured.pod || !share_pods_are_alike(measured.pod, pod))
+            measure_pod(&measured, pod);
+        struct holder *holder =
+            find_holder(quotas, pod->ns, elastic_quotas_choice(quotas, pod->uid));
+        for (guint j = 0; j < measured.n; j++)
+            add_part(holder, measured.keys[j], measured.amounts[j], parts);
+    }
+    return parts;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -104,34 +194,10 @@ static struct tally *reach(struct elastic_quotas *quotas, uint32_t place)
     struct tally *tally = quotas->tallies->pdata[place];
     if (!tally) {
         tally = g_new0(struct tally, 1);
-        tally->holders = g_ptr_array_new();
-        tally->amounts = g_array_new(FALSE, TRUE, sizeof(int64_t));
+        tally->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
         quotas->tallies->pdata[place] = tally;
     }
     return tally;
-}
-
-/* The pod that was measured last. */
-struct measured {
-    const struct allocation *pod; /* NULL: none */
-    int64_t amounts[ELASTIC_KEYS_MAX];
-};
-
-static void count_pod(struct elastic_quotas *quotas, const struct allocation *pod,
-                      struct measured *measured, struct tally *tally)
-{
-    const guint n = quotas->keys->len;
-    const guint part = part_of(quotas, tally, pod->ns, elastic_quotas_choice(quotas, pod->uid));
-
-    if (!measured->pod || !share_pods_are_alike(measured->pod, pod)) {
-        for (guint key = 0; key < n; key++)
-            measured->amounts[key] = elastic_amount(quotas, key, pod);
-        measured->pod = pod;
-    }
-    for (guint key = 0; key < n; key++) {
-        int64_t *amount = &g_array_index(tally->amounts, int64_t, part *n + key);
-        *amount = amount_add(*amount, measured->amounts[key]);
-    }
 }
 
 /* Whoever holds something waits no more, until it holds nothing. */
@@ -149,20 +215,14 @@ static void count_node(void *data, uint32_t place, const struct node *node)
 {
     struct elastic_quotas *quotas = data;
     struct tally *tally = reach(quotas, place);
-    g_autoptr(GPtrArray) before = g_steal_pointer(&tally->holders);
-    struct measured measured = {NULL};
+    g_autoptr(GArray) before = tally->parts;
 
-    tally->holders = before;
-    add_parts(quotas, tally, -1);
-    tally->holders = g_ptr_array_new();
-    g_array_set_size(tally->amounts, 0);
-    for (guint i = 0; node && i < node->allocations->len; i++) {
-        node_tallies_fetch(node, i);
+    for (guint i = 0; node && i < node->allocations->len; i++)
         meet(quotas, node->allocations->pdata[i]);
-        count_pod(quotas, node->allocations->pdata[i], &measured, tally);
-    }
+    add_parts(quotas, tally, -1);
+    tally->parts = elastic_count_parts(quotas, node);
     add_parts(quotas, tally, 1);
-    release(quotas, before);
+    elastic_release_parts(quotas, before);
 }
 
 void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
@@ -170,23 +230,19 @@ void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
     node_tallies_catch_up(&quotas->counted, ledger, count_node, quotas);
 }
 
-void elastic_settle_holders(struct elastic_quotas *quotas, bool same_keys)
+void elastic_settle_holders(struct elastic_quotas *quotas)
 {
     GHashTableIter iter;
-    gpointer key;
+    gpointer value;
 
     elastic_note_change(quotas);
-    if (!same_keys) {
-        node_tallies_forget(&quotas->counted);
-        g_ptr_array_set_size(quotas->tallies, 0);
-        g_hash_table_remove_all(quotas->holders);
-        return;
-    }
     g_hash_table_iter_init(&iter, quotas->holders);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        struct holder *holder = key;
+    while (g_hash_table_iter_next(&iter, &value, NULL)) {
+        struct holder *holder = value;
         holder->account = accounts_find(quotas, holder->ns, holder->choice);
-        for (guint i = 0; i < quotas->keys->len; i++)
-            add_to_account(quotas, holder->account, i, holder->sums[i]);
+        for (guint i = 0; i < holder->sums->len; i++) {
+            const struct holder_sum *sum = holder->sums->pdata[i];
+            add_to_account(quotas, sum, sum->sum);
+        }
     }
 }

@@ -93,8 +93,8 @@ void elastic_room_take(struct elastic_room *room, const struct allocation *alloc
         for (guint i = 0; i < room->n; i++) {
             struct level *level = &room->levels[i];
             for (guint key = 0; level->account == at && key < room->quotas->keys->len; key++)
-                level->taken[key] =
-                    amount_add(level->taken[key], elastic_amount(room->quotas, key, allocation));
+                level->taken[key] = amount_add(
+                    level->taken[key], elastic_amount(room->quotas->keys->pdata[key], allocation));
         }
     }
 }

@@ -15,11 +15,6 @@ void node_tallies_clear(struct node_tallies *tallies)
     g_clear_pointer(&tallies->stale, g_hash_table_unref);
 }
 
-void node_tallies_forget(struct node_tallies *tallies)
-{
-    g_array_set_size(tallies->versions, 0);
-}
-
 void node_tallies_renew(struct node_tallies *tallies, const char *node)
 {
     g_hash_table_add(tallies->stale, g_strdup(node));

@@ -17,8 +17,7 @@ struct node_tallies {
 void node_tallies_init(struct node_tallies *tallies);
 void node_tallies_clear(struct node_tallies *tallies);
 
-/* What was counted of all nodes, or of one, holds no more. */
-void node_tallies_forget(struct node_tallies *tallies);
+/* What was counted of the node holds no more. */
 void node_tallies_renew(struct node_tallies *tallies, const char *node);
 
 /* Each place that has changed is counted: its node's pods take the place of those that were counted there before;
