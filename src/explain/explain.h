@@ -12,6 +12,7 @@
 #include "explain/reclaim/quota_told.h"
 #include "explain/group_place.h"
 #include "explain/preemption_preview.h"
+#include "explain/reclaim/reclaim_preview.h"
 #include "store/feasibility.h"
 #include "explain/remedies.h"
 #include "core/constraints.h"

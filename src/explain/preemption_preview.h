@@ -10,7 +10,6 @@
  * Source of kube-scheduler's part: pkg/scheduler/framework/preemption and plugins/defaultpreemption,
  * v1.36 (PodEligibleToPreemptOthers, SelectVictimsOnNode, pickOneNodeForPreemption).
  */
-#include "explain/reclaim/reclaim_plan.h"
 #include "queue/budgets.h"
 #include "store/feasibility.h"
 #include "json/json.h"
@@ -43,22 +42,3 @@ void preview_free(struct preview *preview); /* NULL is ignored */
 void preview_encode(struct json_writer *writer, const struct preview *preview);
 /* A line for people; NULL is nothing. */
 void preview_write(GString *text, const struct preview *preview);
-
-/*
- * The same of lent quota which is taken back for a pod that finds no room, or for its group:
- * who gives what back, and when; or why nobody does. Who has asked to stay, and what a budget allows, shows
- * when they are to be evicted.
- */
-struct reclaim_preview {
-    struct reclaim_plan *plan;
-    int64_t wait_ms; /* until then; 0: at once */
-    guint n_pods;    /* that are to come together */
-};
-
-/* NULL: nothing is taken back here, or the group is not due. */
-struct reclaim_preview *reclaim_preview_find(struct store *store, const struct pod_view *pod,
-                                             const struct request *request);
-void reclaim_preview_free(struct reclaim_preview *preview); /* NULL is ignored */
-
-void reclaim_preview_encode(struct json_writer *writer, const struct reclaim_preview *preview);
-void reclaim_preview_write(GString *text, const struct reclaim_preview *preview);
