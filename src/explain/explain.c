@@ -262,8 +262,8 @@ static void find_remedies(struct explanation *explanation, struct store *store, 
 }
 
 static void preview_preemption(struct explanation *explanation, struct store *store,
-                             struct store *copy, const struct pod_view *pod,
-                             const struct request *request)
+                               struct store *copy, struct cluster *cluster,
+                               const struct pod_view *pod, const struct request *request)
 {
     struct moment moment;
 
@@ -271,6 +271,7 @@ static void preview_preemption(struct explanation *explanation, struct store *st
     store_decide(copy, &moment);
     explanation->preview = preview_find(&(struct preview_query){
         .copy = copy,
+        .cluster = cluster,
         .budgets = budgets,
         .pod = pod,
         .request = request,
@@ -495,7 +496,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
             if (needs_no_others(explanation->group))
                 find_remedies(explanation, store, copy, cluster, pod, request);
             if (!explanation->group) /* for one pod of a group nobody is ended */
-                preview_preemption(explanation, store, copy, pod, request);
+                preview_preemption(explanation, store, copy, cluster, pod, request);
             explanation->reclaim = reclaim_preview_find(store, pod, request);
         }
     }

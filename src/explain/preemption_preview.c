@@ -2,6 +2,8 @@
 #include "explain/preemption_preview.h"
 
 #include "base/printable.h"
+#include "core/node.h"
+#include "explain/cpu_victims.h"
 #include "queue/quota_relief.h"
 #include "store/shortfall.h"
 #include "policy/victims/victims.h"
@@ -21,6 +23,8 @@ struct search {
     int64_t *allowed; /* by each budget */
     uint32_t n_allowed;
     char *fits_in_sum; /* the first node where the sum suffices already */
+    char *unread;      /* the first node whose pods without a GPU count and were not read */
+    struct cpu_victims cpu_victims;
     bool lesser;       /* there is a pod of lower priority somewhere */
     bool cut;          /* of some node nothing is known: a search was cut short */
     bool over_quota;   /* on a node its quotas keep it out, whoever ends of those */
@@ -28,28 +32,48 @@ struct search {
     struct preview *found;
 };
 
+/* A node that is tried. */
+struct attempt {
+    const struct node *node;
+    struct what_if *what_if; /* as the pod sees it */
+    struct roster *roster;
+    struct victim *victims; /* who may end; after split_named those with a GPU alone */
+    size_t n;
+    GPtrArray *cpu_pods; /* struct allocation *; NULL: none need be known */
+    struct seat *cpu_seats;
+    GPtrArray *cpu_named; /* of cpu_pods, those that kube-scheduler names */
+    int64_t margins[SUMS_MAX];
+    int64_t violations; /* among all that it names */
+};
+
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* What is left of each sum beyond what the pod asks for; below 0 it is short. What the node does not
- * offer is left to an extender, so kube-scheduler is configured. */
+static int64_t left_of(int64_t all, int64_t used)
+{
+    return all > 0 ? all - used : PLENTY;
+}
+
+/* What is left of each sum beyond what the pod asks for; below 0 it is short, the more so where pods hold more than the
+ * node has. What the node does not offer is left to an extender, so kube-scheduler is configured. */
 static void find_margins(const struct search *search, const struct node *node,
                          int64_t ret_margins[SUMS_MAX])
 {
-    const struct host host = node_host_free(node), asked = search->query->request->host;
+    const struct host *all = &node->host, *used = &node->host_used;
+    const struct host asked = search->query->request->host;
     const struct pod_facts *facts = search->asked;
 
-    ret_margins[0] = asked.cpu > 0 ? MIN(host.cpu, PLENTY) - asked.cpu : PLENTY;
-    ret_margins[1] = asked.memory > 0 ? MIN(host.memory, PLENTY) - asked.memory : PLENTY;
-    ret_margins[2] = MIN(host.pods, PLENTY) - asked.pods;
+    ret_margins[0] = asked.cpu > 0 ? left_of(all->cpu, used->cpu) - asked.cpu : PLENTY;
+    ret_margins[1] = asked.memory > 0 ? left_of(all->memory, used->memory) - asked.memory : PLENTY;
+    ret_margins[2] = left_of(all->pods, used->pods) - asked.pods;
     for (uint32_t i = 0; i < facts->n_amounts; i++) {
         const char *resource = facts->amounts[i].resource;
-        const int64_t all = node_traits_amount(node->traits, resource);
-        int64_t left = all - facts->amounts[i].thousandths;
-        for (guint j = 0; all > 0 && j < node->allocations->len; j++) {
+        const int64_t whole = node_traits_amount(node->traits, resource);
+        int64_t left = whole - facts->amounts[i].thousandths;
+        for (guint j = 0; whole > 0 && j < node->allocations->len; j++) {
             const struct allocation *one = node->allocations->pdata[j];
             left -= pod_facts_amount(one->facts, resource);
         }
-        ret_margins[HOST_SUMS + i] = all > 0 ? left : PLENTY;
+        ret_margins[HOST_SUMS + i] = whole > 0 ? left : PLENTY;
     }
 }
 
@@ -71,6 +95,32 @@ static bool suffices(const struct search *search, const int64_t margins[SUMS_MAX
             return false;
     }
     return true;
+}
+
+/* Whether pods without a GPU decide who ends: more is free without them of something that the pod asks for and that
+ * is short or of which nobody knows what they take, and the end of all of them would suffice. */
+static bool needs_cpu_pods(const struct search *search, const struct attempt *attempt)
+{
+    const struct node *node = attempt->what_if->node;
+    const struct host cpu_pods = node_cpu_pods(node);
+    int64_t most[SUMS_MAX];
+    bool needs = false;
+
+    if (node->n_cpu_pods == 0)
+        return false;
+    memcpy(most, attempt->margins, sizeof most);
+    for (uint32_t i = 0; i < HOST_SUMS; i++)
+        needs |= most[i] < 0;
+    for (uint32_t i = 0; i < search->asked->n_amounts; i++)
+        needs |=
+            search->asked->amounts[i].thousandths > 0 && most[HOST_SUMS + i] != PLENTY &&
+            !dialect_reads(search->query->request->dialect, search->asked->amounts[i].resource);
+    most[0] += cpu_pods.cpu;
+    most[1] += cpu_pods.memory;
+    most[2] += cpu_pods.pods;
+    for (size_t i = 0; needs && i < attempt->n; i++)
+        give_back(search, attempt->victims[i].seat->allocation, 1, most);
+    return needs && suffices(search, most);
 }
 
 /* --- kube-scheduler's own victims ------------------------------------------------------------ */
@@ -99,9 +149,11 @@ static bool draws_too_much(const struct victim *victim, int64_t *left)
 
 /* All of them end in thought, and as many as can be are let back, those that a budget guards first.
  * Returns how many it names. */
-static size_t name_victims(const struct search *search, struct victim *victims, size_t n,
-                           int64_t margins[SUMS_MAX])
+static size_t name_victims(const struct search *search, struct attempt *attempt)
 {
+    struct victim *victims = attempt->victims;
+    const size_t n = attempt->n;
+    int64_t *margins = attempt->margins;
     g_autofree int64_t *left =
         g_memdup2(search->allowed, (search->n_allowed + 1) * sizeof *search->allowed);
     g_autofree bool *guarded = g_new0(bool, n + 1);
@@ -123,9 +175,39 @@ static size_t name_victims(const struct search *search, struct victim *victims, 
             if (victims[i].named)
                 give_back(search, victims[i].seat->allocation, 1, margins);
             named += victims[i].named;
+            attempt->violations += victims[i].named && guarded[i];
         }
     }
     return named;
+}
+
+/* The pods without a GPU are taken out of the victims: the verb does not know them, and ends those that
+ * kube-scheduler names. */
+static void split_named(struct attempt *attempt)
+{
+    size_t n = 0;
+
+    attempt->cpu_named = g_ptr_array_new();
+    for (size_t i = 0; i < attempt->n; i++) {
+        struct victim *victim = &attempt->victims[i];
+        if (!cpu_victims_made(victim->seat->allocation))
+            attempt->victims[n++] = *victim;
+        else if (victim->named)
+            g_ptr_array_add(attempt->cpu_named, victim->seat->allocation);
+    }
+    attempt->n = n;
+}
+
+/* What the verb adds for them to the violations that it knows. */
+static int64_t foreign_violations(const struct search *search, const struct attempt *attempt)
+{
+    g_autofree int64_t *left =
+        g_memdup2(search->allowed, (search->n_allowed + 1) * sizeof *search->allowed);
+    int64_t known = 0;
+
+    for (size_t i = 0; i < attempt->n; i++)
+        known += attempt->victims[i].named && draws_too_much(&attempt->victims[i], left);
+    return MAX(attempt->violations - known, 0);
 }
 
 /* --- one node ------------------------------------------------------------------------------- */
@@ -138,21 +220,27 @@ static int64_t idle_s(const struct preview_query *query, const struct allocation
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }
 
-static size_t gather(struct search *search, const struct roster *roster, struct victim *victims)
+static void add_victim(const struct search *search, const struct seat *seat, bool idle,
+                       struct victim *ret_victim)
 {
-    size_t n = 0;
+    *ret_victim = (struct victim){.seat = seat, .idle = idle};
+    ret_victim->n_budgets =
+        (uint8_t)budgets_of(search->query->budgets, seat->allocation, ret_victim->budgets,
+                            G_N_ELEMENTS(ret_victim->budgets));
+}
 
+static void gather(const struct search *search, struct attempt *attempt)
+{
+    const struct roster *roster = attempt->roster;
+
+    attempt->victims = g_new0(struct victim, roster->n + 1);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
-        const struct allocation *one = seat->allocation;
         if (!seat->confirmed || seat->priority >= search->query->pod->priority)
             continue;
-        struct victim *victim = &victims[n++];
-        *victim = (struct victim){.seat = seat, .idle = idle_s(search->query, one) > 0};
-        victim->n_budgets = (uint8_t)budgets_of(search->query->budgets, one, victim->budgets,
-                                                G_N_ELEMENTS(victim->budgets));
+        add_victim(search, seat, idle_s(search->query, seat->allocation) > 0,
+                   &attempt->victims[attempt->n++]);
     }
-    return n;
 }
 
 /* What has to be so for the pod to come, as for the verb. */
@@ -177,22 +265,28 @@ static void clear_pod(gpointer data)
     g_free(pod->name);
 }
 
-static void keep(struct search *search, const struct node *node, const struct victims *victims,
-                 const struct victims_cost *cost)
+static void keep_pod(struct search *search, const struct allocation *one)
+{
+    const struct evicted_pod pod = {g_strdup(one->ns), g_strdup(one->name), one->priority,
+                                    cpu_victims_made(one) ? 0 : idle_s(search->query, one)};
+
+    g_array_append_val(search->found->pods, pod);
+}
+
+static void keep(struct search *search, const struct attempt *attempt,
+                 const struct victims *victims, const struct victims_cost *cost)
 {
     struct preview *found = search->found;
 
     search->best = *cost;
     g_free(found->node);
-    found->node = g_strdup(node->name);
+    found->node = g_strdup(attempt->node->name);
     found->violations = cost->violations;
     g_array_set_size(found->pods, 0);
-    for (size_t i = 0; i < victims->n_chosen; i++) {
-        const struct allocation *one = victims->all[i].seat->allocation;
-        const struct evicted_pod pod = {g_strdup(one->ns), g_strdup(one->name), one->priority,
-                                        idle_s(search->query, one)};
-        g_array_append_val(found->pods, pod);
-    }
+    for (size_t i = 0; i < victims->n_chosen; i++)
+        keep_pod(search, victims->all[i].seat->allocation);
+    for (guint i = 0; i < attempt->cpu_named->len; i++)
+        keep_pod(search, attempt->cpu_named->pdata[i]);
 }
 
 /* kube-scheduler names mirrors of static pods like other pods; the verb ends none. Nor does it add pods of PodGroups.
@@ -208,85 +302,174 @@ static size_t drop_staying(struct victim *victims, size_t n)
     return kept;
 }
 
-static void try_node(struct search *search, const struct node *node, struct wish *wish)
+/* The verb's part: kube-scheduler has named. */
+static void choose(struct search *search, struct attempt *attempt, struct wish *wish)
 {
-    const struct pod_view *pod = search->query->pod;
-    const struct node *seen = nominees_see(&search->question.nominees, node);
-    g_autoptr(what_if) left = feasibility_spare(search->question.rejects, node, seen,
-                                                search->query->request, search->question.ns);
-    g_autoptr(what_if) what_if = what_if_new(left ? left->node : seen);
-    g_autoptr(roster) roster = roster_new(what_if);
-    g_autofree struct victim *victims = g_new0(struct victim, roster->n + 1);
-    int64_t margins[SUMS_MAX];
+    const struct preview_query *asked = search->query;
+    const struct node *node = attempt->what_if->node;
+    int64_t lacks[VICTIM_AMOUNTS_MAX];
     struct victims_cost cost;
 
-    const size_t n = gather(search, roster, victims);
-    search->lesser |= n > 0;
-    if (n == 0)
-        return;
-    if (quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE) {
-        wish->relief = quota_relief_new(search->question.room, node, pod->priority);
-        search->over_quota |= !wish->relief;
-        if (!wish->relief)
-            return;
+    for (size_t i = 0; i < attempt->n; i++) {
+        struct victim *victim = &attempt->victims[i];
+        const struct pod_facts *facts = victim->seat->allocation->facts;
+        victim->fixed = victim->named && (victim->seat->unit || asked->pod->particular || !facts ||
+                                          facts->particular);
     }
-    find_margins(search, what_if->node, margins);
-    if (suffices(search, margins)) { /* it ends nobody where nobody need end, in its own eyes */
-        if (!search->fits_in_sum)
-            search->fits_in_sum = g_strdup(node->name);
-        return;
-    }
-    if (name_victims(search, victims, n, margins) == 0)
-        return;
-    for (size_t i = 0; i < n; i++)
-        victims[i].fixed = victims[i].named && (victims[i].seat->unit || pod->particular ||
-                                                !victims[i].seat->allocation->facts ||
-                                                victims[i].seat->allocation->facts->particular);
-    int64_t lacks[VICTIM_AMOUNTS_MAX];
-    shortfall_measure(what_if->node, roster, search->query->request, search->asked, lacks);
+    shortfall_measure(node, attempt->roster, asked->request, search->asked, lacks);
     const struct victims_query query = {
         .admits = finds_room,
         .data = wish,
-        .asked_host = search->query->request->host,
+        .asked_host = asked->request->host,
         .asked = search->asked,
-        .lacks = lacks,
+        .lacks = attempt->cpu_named->len > 0 ? NULL : lacks,
         .allowed = search->allowed,
         .n_allowed = search->n_allowed,
-        .one_card = !wish->relief && dialect_asks_one_card(what_if->node, search->query->request),
-        .fickle = dialect_is_fickle(search->query->request),
+        .one_card = !wish->relief && dialect_asks_one_card(node, asked->request),
+        .fickle = dialect_is_fickle(asked->request),
     };
-    struct victims all = {victims, drop_staying(victims, n), 0};
+    const int64_t foreign = foreign_violations(search, attempt);
+    struct victims all = {attempt->victims, drop_staying(attempt->victims, attempt->n), 0};
     search->question.work.cut = false;
-    const bool found = victims_choose(what_if, roster, &query, &all, &cost);
+    const bool found = victims_choose(attempt->what_if, attempt->roster, &query, &all, &cost);
     search->cut |= search->question.work.cut;
-    if (found && !search->question.work.cut && /* no pod ends where not all was looked at */
-        cost.n + cost.going > 0 &&
+    if (!found || search->question.work.cut) /* no pod ends where not all was looked at */
+        return;
+    cost.violations += foreign;
+    cpu_victims_add_cost(attempt->cpu_named, &cost);
+    if (cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
-        keep(search, node, &all, &cost);
+        keep(search, attempt, &all, &cost);
+}
+
+/* False: they are not known. */
+static bool gather_cpu_pods(struct search *search, struct attempt *attempt)
+{
+    attempt->cpu_pods = cpu_victims_read(&search->cpu_victims, attempt->node);
+    if (!attempt->cpu_pods)
+        return false;
+    const guint n = attempt->cpu_pods->len;
+    attempt->cpu_seats = g_new0(struct seat, n + 1);
+    attempt->victims = g_renew(struct victim, attempt->victims, attempt->n + n + 1);
+    for (guint i = 0; i < n; i++) {
+        struct allocation *one = attempt->cpu_pods->pdata[i];
+        for (uint32_t j = 0; j < search->asked->n_amounts; j++) {
+            if (attempt->margins[HOST_SUMS + j] != PLENTY)
+                attempt->margins[HOST_SUMS + j] -=
+                    pod_facts_amount(one->facts, search->asked->amounts[j].resource);
+        }
+        if (one->priority >= search->query->pod->priority)
+            continue;
+        attempt->cpu_seats[i] = (struct seat){.allocation = one};
+        add_victim(search, &attempt->cpu_seats[i], false, &attempt->victims[attempt->n++]);
+    }
+    return true;
+}
+
+/* Whether a pod without a GPU may draw on a budget before one that has a GPU: kube-scheduler counts all that might
+ * end. Where that is not known, budgets count for pods with GPUs alone. */
+static bool draws_with_cpu_pods(const struct attempt *attempt)
+{
+    bool guarded = false;
+
+    for (size_t i = 0; i < attempt->n; i++)
+        guarded |= attempt->victims[i].n_budgets > 0;
+    return guarded && attempt->what_if->node->n_cpu_pods > 0;
+}
+
+static void attempt_clear(struct attempt *attempt)
+{
+    g_clear_pointer(&attempt->cpu_named, g_ptr_array_unref);
+    g_clear_pointer(&attempt->cpu_pods, g_ptr_array_unref);
+    g_free(attempt->cpu_seats);
+    g_free(attempt->victims);
+    roster_free(attempt->roster);
+    what_if_free(attempt->what_if);
+}
+
+/* Whether some pod of the node may end for it, and quotas let it in then. */
+static bool may_help(struct search *search, struct attempt *attempt, const struct node *seen,
+                     struct wish *wish)
+{
+    const bool needs = needs_cpu_pods(search, attempt);
+
+    search->lesser |= attempt->n > 0;
+    if (attempt->n == 0 && !needs)
+        return false;
+    if (quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE) {
+        wish->relief =
+            quota_relief_new(search->question.room, attempt->node, search->query->pod->priority);
+        search->over_quota |= !wish->relief;
+        if (!wish->relief)
+            return false;
+    }
+    if ((needs || draws_with_cpu_pods(attempt)) && !gather_cpu_pods(search, attempt) && needs) {
+        if (search->found->n_unread++ == 0)
+            search->unread = g_strdup(attempt->node->name);
+        return false;
+    }
+    search->lesser |= attempt->n > 0;
+    return attempt->n > 0;
+}
+
+static void try_node(struct search *search, const struct node *node, struct wish *wish)
+{
+    const struct node *seen = nominees_see(&search->question.nominees, node);
+    g_autoptr(what_if) left = feasibility_spare(search->question.rejects, node, seen,
+                                                search->query->request, search->question.ns);
+    struct attempt attempt = {.node = node, .what_if = what_if_new(left ? left->node : seen)};
+
+    attempt.roster = roster_new(attempt.what_if);
+    gather(search, &attempt);
+    find_margins(search, attempt.what_if->node, attempt.margins);
+    if (may_help(search, &attempt, seen, wish)) {
+        if (suffices(search,
+                     attempt.margins)) { /* it ends no pod where none need end, in its own eyes */
+            if (!search->fits_in_sum)
+                search->fits_in_sum = g_strdup(node->name);
+        } else if (name_victims(search, &attempt) > 0) {
+            split_named(&attempt);
+            choose(search, &attempt, wish);
+        }
+    }
+    attempt_clear(&attempt);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-/* The pod's own nomination, while those ended for it are still going: it waits. */
-static const struct allocation *find_going(const struct search *search)
+static const struct allocation *find_going_of(const struct search *search, const GPtrArray *pods)
 {
-    const struct pod_view *pod = search->query->pod;
-    const struct node *node = pod->nominated_node && *pod->nominated_node
-                                  ? ledger_node(search->question.ledger, pod->nominated_node)
-                                  : NULL;
-
-    for (guint i = 0; node && i < node->allocations->len; i++) {
-        const struct allocation *one = node->allocations->pdata[i];
-        if (one->terminating && one->priority < pod->priority)
+    for (guint i = 0; i < pods->len; i++) {
+        const struct allocation *one = pods->pdata[i];
+        if (one->terminating && one->priority < search->query->pod->priority)
             return one;
     }
     return NULL;
+}
+
+/* The pod's own nomination, while a pod that ended for it is still going: it waits, as the text says. */
+static char *find_going(struct search *search)
+{
+    const char *name = search->query->pod->nominated_node;
+    const struct node *node = name && *name ? ledger_node(search->question.ledger, name) : NULL;
+    const struct allocation *going = node ? find_going_of(search, node->allocations) : NULL;
+    g_autoptr(GPtrArray) cpu_pods = NULL;
+
+    if (node && !going && node->n_cpu_pods > 0)
+        cpu_pods = cpu_victims_read(&search->cpu_victims, node);
+    if (cpu_pods)
+        going = find_going_of(search, cpu_pods);
+    return going ? g_strdup_printf("it waits until %s/%s has ended on %s", going->ns, going->name,
+                                   name)
+                 : NULL;
 }
 
 static char *say_why_not(const struct search *search)
 {
     const int64_t priority = search->query->pod->priority;
 
+    if (search->unread)
+        return cpu_victims_say_unread(search->unread, search->found->n_unread);
     if (!search->lesser)
         return g_strdup_printf("no pod where it may go has a lower priority than its own, %"
                                G_GINT64_FORMAT, priority);
@@ -321,13 +504,14 @@ struct preview *preview_find(const struct preview_query *query)
                      &(struct feasibility_about){query->pod, query->request, query->moment});
     search.question.work.left = WORK_APART;
     const GPtrArray *nodes = ledger_nodes(search.question.ledger);
-    const struct allocation *going = find_going(&search);
+    search.cpu_victims = (struct cpu_victims){.cluster = query->cluster, .copy = query->copy};
+    search.found->why = find_going(&search);
     g_autoptr(pod_facts) asked = pod_facts_new(query->pod);
     search.asked = asked;
     search.allowed = allowed;
     search.n_allowed = budgets_n(query->budgets);
     budgets_allowed(query->budgets, allowed);
-    for (guint i = 0; i < nodes->len && !going; i++) {
+    for (guint i = 0; i < nodes->len && !search.found->why; i++) {
         const struct node *node = nodes->pdata[i];
         struct wish wish = {.admission = &search.question.admission};
         if (node->present && node->n_dialects > 0 &&
@@ -335,13 +519,11 @@ struct preview *preview_find(const struct preview_query *query)
             try_node(&search, node, &wish);
         quota_relief_free(wish.relief);
     }
-    if (going)
-        search.found->why = g_strdup_printf("it waits until %s/%s has ended on %s", going->ns,
-                                            going->name, query->pod->nominated_node);
-    else if (!search.found->node)
+    if (!search.found->why && !search.found->node)
         search.found->why = say_why_not(&search);
     feasibility_clear(&search.question);
     g_free(search.fits_in_sum);
+    g_free(search.unread);
     return search.found;
 }
 
@@ -368,6 +550,7 @@ void preview_encode(struct json_writer *writer, const struct preview *preview)
     json_key_string(writer, "node", preview->node);
     json_key_string(writer, "whyNot", preview->why);
     json_key_int(writer, "budgetViolations", preview->violations);
+    json_key_int(writer, "nodesUnread", preview->n_unread);
     json_key_array(writer, "pods");
     for (guint i = 0; i < preview->pods->len; i++) {
         const struct evicted_pod *pod = &g_array_index(preview->pods, struct evicted_pod, i);
@@ -407,5 +590,8 @@ void preview_write(GString *text, const struct preview *preview)
     if (preview->violations > 0)
         printable_append(text, "; %" G_GINT64_FORMAT " against a PodDisruptionBudget",
                          preview->violations);
+    if (preview->n_unread > 0)
+        printable_append(text, "; pods without a GPU of %u other node%s were not read",
+                         preview->n_unread, preview->n_unread > 1 ? "s" : "");
     g_string_append(text, ".\n");
 }

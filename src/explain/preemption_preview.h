@@ -5,7 +5,8 @@
  *
  * kube-scheduler decides in sums of a node, names victims by them, and asks preempt, which replaces
  * them by those whose end frees cards (policy/victims/victims.h). Both parts are foreseen here, without an
- * effect. What pods without a GPU take counts, but which of them would end is not known.
+ * effect. Where the node lacks what pods without a GPU take too, these are read from the cluster, of
+ * CPU_VICTIMS_NODES_MAX nodes (explain/cpu_victims.h).
  *
  * Source of kube-scheduler's part: pkg/scheduler/framework/preemption and plugins/defaultpreemption,
  * v1.36 (PodEligibleToPreemptOthers, SelectVictimsOnNode, pickOneNodeForPreemption).
@@ -25,10 +26,14 @@ struct preview {
     char *node;         /* where; else NULL */
     GArray *pods;       /* struct evicted_pod */
     int64_t violations; /* of budgets */
+    guint
+        n_unread; /* nodes that were passed over, for their pods without a GPU count and were not read */
 };
 
 struct preview_query {
-    struct store *copy;            /* under its lock, and not changed */
+    struct store
+        *copy; /* the caller's own, not changed; its lock is let go while the cluster answers */
+    struct cluster *cluster;       /* that pods without a GPU are read from; NULL: none is */
     const struct budgets *budgets; /* of the same moment, more or less */
     const struct pod_view *pod;
     const struct request *request;

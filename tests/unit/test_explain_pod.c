@@ -428,7 +428,7 @@ static const char as_json[] =
     "'container':null,'resource':null,'key':'nvidia.com/cuda.driver-version.major',"
     "'from':null,'to':null,'containers':[],'card':null,'pods':[]}]}],"
     "'preemption':{'node':null,'whyNot':'no pod where it may go has a lower priority "
-    "than its own, 0','budgetViolations':0,'pods':[]},'reclaim':null,'group':null,"
+    "than its own, 0','budgetViolations':0,'nodesUnread':0,'pods':[]},'reclaim':null,'group':null,"
     "'class':null,'quota':null,'nodesOmitted':0}";
 
 START_TEST(programs_get_the_same)

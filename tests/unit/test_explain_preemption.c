@@ -2,6 +2,7 @@
 /* Which pods preemption would end for a refused pod, and where; or why none. */
 #include "suite.h"
 
+#include "explain/cpu_victims.h"
 #include "explained_cluster.h"
 
 #define HOST "'cpu':'8','memory':'64Gi','pods':'110'"
@@ -11,6 +12,14 @@
 #define BUDGET(selector, allowed)                                                                  \
     "{'metadata':{'name':'b','namespace':'ml','uid':'b'},'spec':{'selector':{'matchLabels':"       \
     "{" selector "}}},'status':{'disruptionsAllowed':" allowed "}}"
+
+/* A pod that holds no GPU, and one that holds one unit of card 0. */
+#define PLAIN(cpu) "{'name':'main','resources':{'requests':{'cpu':'" cpu "'}}}"
+#define DEVICES(n) "{'name':'main','resources':{'limits':{'example.com/fpga':'" n "'}}}"
+#define ON_CARD "'ALIYUN_COM_GPU_MEM_IDX':'0','ALIYUN_COM_GPU_MEM_ASSIGNED':'true'"
+#define NARROW MONO ",'cpu':'4500m','memory':'64Gi','pods':'110'"
+#define WITH_DEVICES MONO "," HOST ",'example.com/fpga':'10'"
+#define GUARDED "'app':'web'"
 
 #define PARTICULAR "'affinity':{'podAntiAffinity':{}},"
 
@@ -108,6 +117,106 @@ static const struct row {
      .budget = BUDGET("'app':'web'", "1"),
      .pod = {"p", .mem = "5", .priority = 9, .spec = PARTICULAR},
      .preview = "n: ml/b 3"},
+    /* --- pods without a GPU --------------------------------------------------------------------- */
+    /* The node has 4.5 cores: both have to end. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 2, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("4500m", "1"), .priority = 9},
+     .preview = "n: ml/g 2, ml/c 1"},
+    /* One of them is enough: the less important one, which is let back last. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 2, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("500m", "1"), .priority = 9},
+     .preview = "n: ml/c 1"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 2},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 1, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("500m", "1"), .priority = 9},
+     .preview = "n: ml/g 1"},
+    /* No pod with a GPU is less important, and the card has room. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("2"), .priority = 1},
+      {"d", .node = "n", .containers = PLAIN("2"), .priority = 2},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 9, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("2", "1"), .priority = 9},
+     .preview = "n: ml/c 1"},
+    /* CPU is short, and so is the card. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1},
+      {"g", .node = "n", .containers = CPU("500m", "8"), .priority = 2, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("4", "8"), .priority = 9},
+     .preview = "n: ml/g 2, ml/c 1"},
+    /* A pod is resized: what it holds counts, not what it asks for. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("1"), .priority = 1,
+       .status = "'containerStatuses':[{'name':'main','allocatedResources':{'cpu':'4'},"
+                 "'resources':{'requests':{'cpu':'4'}}}],"},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 2, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("3500m", "1"), .priority = 9},
+     .preview = "n: ml/c 1"},
+    /* By that, pods hold more than the node has: 5.5 cores of 4.5. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("5"), .priority = 2},
+      {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 1, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("4250m", "1"), .priority = 9},
+     .preview = "n: ml/g 1, ml/c 2"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1, .labels = GUARDED},
+      {"d", .node = "n", .containers = CPU("500m", "1"), .priority = 3, .annotations = ON_CARD}},
+     .budget = BUDGET(GUARDED, "0"),
+     .pod = {"p", .containers = CPU("500m", "1"), .priority = 9},
+     .preview = "n: ml/d 3"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1, .labels = GUARDED},
+      {"d", .node = "n", .containers = CPU("500m", "1"), .priority = 3, .annotations = ON_CARD}},
+     .budget = BUDGET(GUARDED, "0"),
+     .pod = {"p", .containers = CPU("1", "1"), .priority = 9},
+     .preview = "n: ml/c 1; 1"},
+    /* Both draw on one budget, which lets one of them go: the other violates it, whichever that is. */
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 2, .labels = GUARDED},
+      {"d", .node = "n", .containers = CPU("500m", "1"), .priority = 1, .annotations = ON_CARD,
+       .labels = GUARDED}},
+     .budget = BUDGET(GUARDED, "1"),
+     .pod = {"p", .containers = CPU("4500m", "1"), .priority = 9},
+     .preview = "n: ml/d 1, ml/c 2; 1"},
+    /* The node whose victims matter least, with a GPU or without. */
+    {{{"m", .amounts = NARROW}, {"n", .amounts = NARROW}, {"o", .amounts = NARROW}},
+     {{"b", .node = "m", .containers = PLAIN("4500m"), .priority = 3},
+      {"c", .node = "n", .containers = PLAIN("4500m"), .priority = 2},
+      {"g", .node = "o", .containers = CPU("4500m", "1"), .priority = 4, .annotations = ON_CARD}},
+     .pod = {"p", .containers = CPU("1", "1"), .priority = 9},
+     .preview = "n: ml/c 2"},
+    /* Something else than CPU and memory: what pods without a GPU take of it is read. */
+    {{{"n", .amounts = WITH_DEVICES}},
+     {{"c", .node = "n", .containers = DEVICES("8"), .priority = 2},
+      {"d", .node = "n", .containers = DEVICES("1"), .priority = 3},
+      {"g", .node = "n", .card = "0", .mem = "6", .priority = 4}},
+     .pod = {"p", .priority = 9,
+             .containers =
+                 "{'name':'main','resources':{'limits':{'example.com/fpga':'5','" MEM "':'5'}}}"},
+     .preview = "n: ml/g 4, ml/c 2"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("3"), .priority = 1},
+      {"d", .node = "n", .containers = PLAIN("1"), .priority = 9}},
+     .pod = {"p", .containers = CPU("4", "1"), .priority = 9},
+     .preview = "no node would take it even if all pods of a priority below 9 ended"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 9}},
+     .pod = {"p", .containers = CPU("4", "1"), .priority = 9},
+     .preview = "no pod where it may go has a lower priority than its own, 9"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1,
+       .meta = "'deletionTimestamp':'2026-01-02T00:00:00Z',"}},
+     .pod = {"p", .containers = CPU("4", "1"), .priority = 9, .status = "'nominatedNodeName':'n',"},
+     .preview = "it waits until ml/c has ended on n"},
+    {{{"n", .amounts = NARROW}},
+     {{"c", .node = "n", .phase = "Succeeded", .containers = PLAIN("4"), .priority = 1},
+      {"d", .node = "n", .containers = PLAIN("4"), .priority = 1}},
+     .pod = {"p", .containers = CPU("4", "1"), .priority = 9},
+     .preview = "n: ml/d 1"},
     /* --- why none ------------------------------------------------------------------------------- */
     {{{"n", .amounts = MONO}},
      {{"a", .node = "n", .card = "0", .mem = "10", .priority = 9}},
@@ -196,6 +305,70 @@ START_TEST(what_quotas_leave_is_looked_at)
 }
 END_TEST
 
+static enum outcome no_answer(struct cluster *base, struct json_arena *arena, const char *node,
+                              int64_t deadline_ms, struct pod_view **ret_pods, size_t *ret_n,
+                              GError **error)
+{
+    return OUTCOME_UNKNOWN;
+}
+
+static const struct cluster_ops without_answers = {
+    .name = "objects", .get_pod = get_pod, .list_pods_on = no_answer};
+static const struct cluster_ops without_lists = {.name = "objects", .get_pod = get_pod};
+
+static void expect_without(const struct cluster_ops *ops, const char *expected)
+{
+    cluster.ops = ops;
+    g_autoptr(explanation) explanation = explain("ml/p");
+    expect_preview(explanation, expected);
+    cluster.ops = &cluster_ops;
+}
+
+/* Nothing is said of pods that are not known. */
+START_TEST(pods_without_a_gpu_that_cannot_be_read_are_said)
+{
+    add_node((struct said_node){"n", .amounts = NARROW});
+    add_pod((struct said_pod){"c", .node = "n", .containers = PLAIN("4"), .priority = 1});
+    add_pod((struct said_pod){"g", .node = "n", .containers = CPU("500m", "1"), .priority = 2,
+                              .annotations = ON_CARD});
+    add_pod((struct said_pod){"p", .containers = CPU("500m", "1"), .priority = 9});
+    const char *const why = "on n pods without a GPU may have to end, and these were not read";
+    expect_without(&without_answers, why);
+    expect_without(&without_lists, why);
+    /* Where only the card is short, they do not count. */
+    add_pod((struct said_pod){"p", .mem = "10", .priority = 9});
+    expect_without(&without_answers, "n: ml/g 2");
+    add_node((struct said_node){"o", .amounts = NARROW});
+    add_pod((struct said_pod){"d", .node = "o", .containers = PLAIN("4"), .priority = 1});
+    add_pod((struct said_pod){"p", .containers = CPU("4", "1"), .priority = 9});
+    expect_without(&without_answers, "on n and 1 more node pods without a GPU may have to end, and "
+                                     "these were not read");
+    /* Nor where not even the end of all of them would help. */
+    add_pod((struct said_pod){"p", .containers = CPU("4501m", "1"), .priority = 9});
+    expect_without(&without_answers,
+                   "no node would take it even if all pods of a priority below 9 ended");
+}
+END_TEST
+
+START_TEST(so_many_nodes_are_read)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (int i = 0; i < CPU_VICTIMS_NODES_MAX + 2; i++) {
+        g_autofree char *node = g_strdup_printf("n%02d", i), *pod = g_strdup_printf("c%02d", i);
+        add_node((struct said_node){node, .amounts = NARROW});
+        add_pod((struct said_pod){pod, .node = node, .containers = PLAIN("4"),
+                                  .priority = CPU_VICTIMS_NODES_MAX + 2 - i});
+    }
+    add_pod((struct said_pod){"p", .containers = CPU("1", "1"), .priority = 99});
+    g_autoptr(explanation) explanation = explain("ml/p");
+    preview_write(text, explanation->preview);
+    expect_text(text->str,
+                "\nPreemption would end, on n15: ml/c15 (priority 3); pods without a GPU "
+                "of 2 other nodes were not read.\n");
+}
+END_TEST
+
 /* --- as it is read --------------------------------------------------------------------------------- */
 
 static void populate(void)
@@ -246,7 +419,8 @@ START_TEST(programs_read_an_object)
     populate();
     g_autoptr(explanation) explanation = explain("ml/p");
     encode(explanation->preview,
-           "{'preemption':{'node':'n','whyNot':null,'budgetViolations':1,'pods':[{'namespace':'ml',"
+           "{'preemption':{'node':'n','whyNot':null,'budgetViolations':1,'nodesUnread':0,'pods':[{'"
+           "namespace':'ml',"
            "'name':'a','priority':1,'idleSeconds':null},{'namespace':'ml','name':'b','priority':2,"
            "'idleSeconds':null}]}}");
     encode(NULL, "{'preemption':null}");
@@ -262,6 +436,8 @@ int main(void)
     tcase_add_loop_test(tests, the_victims_are_those_of_preempt, 0, G_N_ELEMENTS(rows));
     tcase_add_test(tests, a_pod_whose_binding_is_under_way_stays);
     tcase_add_test(tests, what_quotas_leave_is_looked_at);
+    tcase_add_test(tests, pods_without_a_gpu_that_cannot_be_read_are_said);
+    tcase_add_test(tests, so_many_nodes_are_read);
     tcase_add_test(tests, people_read_a_line);
     tcase_add_test(tests, programs_read_an_object);
     suite_add_tcase(suite, tests);

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* kube-scheduler adds priorities up from here, so that a pod more is never better. */
-#define LOWEST_PRIORITY (-(INT64_C(1) << 31))
-
 struct search {
     struct what_if *what_if;
     const struct roster *roster;
@@ -139,7 +136,7 @@ static inline void count(struct search *search, size_t at)
     int64_t *highest = idle ? &cost->idle_highest : &cost->highest;
     cost->dearest = MAX(cost->dearest, seat->order - idle);
     *highest = MAX(*highest, seat->priority);
-    *(idle ? &cost->idle_sum : &cost->sum) += seat->priority - LOWEST_PRIORITY;
+    *(idle ? &cost->idle_sum : &cost->sum) += seat->priority - VICTIMS_LOWEST_PRIORITY;
     cost->n++;
     cost->oldest = MIN(cost->oldest, seat->created_s);
 }

@@ -29,6 +29,8 @@
 #include "policy/victims/roster.h"
 
 #define VICTIMS_FEW 12
+/* kube-scheduler adds priorities up from here, so that a pod more is never better. */
+#define VICTIMS_LOWEST_PRIORITY (-(INT64_C(1) << 31))
 #define VICTIMS_TRIES_MAX 4096
 #define VICTIM_BUDGETS_MAX 4
 /* CPU and memory of the node, how many pods it takes, and the rest. */

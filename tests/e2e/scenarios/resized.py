@@ -4,7 +4,7 @@ overhead: one pod more fits exactly, or not, by explain, fit and kube-scheduler 
 
 import contextlib
 
-from gpushare import RESOURCE, RESOURCE_COUNT
+from gpushare import ASSIGNED, RESOURCE, RESOURCE_COUNT
 from kubeapi import node_object, wait_for
 from scenarios.constraints import PATIENCE_S, ask, found, wish
 from world import World
@@ -13,6 +13,7 @@ PENDING = {"type": "PodResizePending", "status": "True"}
 INFEASIBLE = {"conditions": [{**PENDING, "reason": "Infeasible"}]}
 DEFERRED = {"conditions": [{**PENDING, "reason": "Deferred"}]}
 IN_PROGRESS = {"conditions": [{"type": "PodResizeInProgress", "status": "True"}]}
+START, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 SPARE_M = 500  # thousandths of a core that each node has beside what its pod holds
 
 
@@ -78,7 +79,7 @@ def put(world, name, spec, said, held):
     world.client.create(node_object(name, capacity, labels={"only": name}))
     pod = wish(f"on-{name}", {**spec, "nodeName": name})
     world.client.create(pod)
-    world.client.patch("Pod", f"on-{name}", {"status": {"phase": "Running", **said}}, subresource="status")
+    world.client.patch("Pod", f"on-{name}", {"status": {"phase": "Running", "startTime": START, **said}}, subresource="status")
 
 
 def asking(name, case, millis):
@@ -122,19 +123,48 @@ def scenario_resized(tap):
         preempt(tap, world)
 
 
+# case: (thousandths of a core that an urgent pod asks for, the pods that have to end). Without all less important ones
+# the pod has room; then "on", which has started before, is let back if it can be, and "exact", which holds SPARE_M and a
+# GPU, after that.
+ENDS = {
+    "up-infeasible": (SPARE_M, {"exact"}),  # "on" holds 250, and 1000 by its spec
+    "level": (4500, {"on", "exact"}),
+    "up-deferred": (SPARE_M + 1, {"on"}),
+    "up-infeasible-allocated": (SPARE_M + 1, {"on", "exact"}),  # the end of neither alone gives back so much
+    "down-in-progress": (4000, {"on"}),  # more than its spec says
+    "sidecar-resized": (3501, {"on", "exact"}),
+    "down-allocated": (3250, {"on", "exact"}),  # see GROWN
+}
+GROWN = {"down-allocated": 4000}  # what "on" holds by then: with "exact" more than the node has
+
+
+def serve(world, name):
+    """As its device plugin and kubelet do: while a pod of the same size waits for the plugin, it would end as well."""
+    world.client.patch("Pod", name, {"metadata": {"annotations": {ASSIGNED: "true"}}})
+    world.client.patch("Pod", name, {"status": {"phase": "Running", "startTime": LATER}}, subresource="status")
+    world.await_served([name])
+
+
 def preempt(tap, world):
-    """Who asks for what one pod of a node gives back has that one end: the other holds less than its spec says."""
-    case, millis, ends = "up-infeasible", SPARE_M, {"exact-up-infeasible"}
+    """Who asks for what pods of a node give back, with a GPU or without, has those end that explain names."""
     world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
                          "value": 1000})
-    pod = asking("urgent", case, millis)
-    pod["spec"]["priorityClassName"] = "high"
-    before = {each["metadata"]["name"] for each in world.client.items("Pod")}
-    foretelling = {**pod, "spec": {**pod["spec"], "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"}}
-    told = ask(world, "/api/v1/explain", foretelling)["preemption"]
-    tap.equal((told["node"], {each["name"] for each in told["pods"]}), (case, ends), "who is to end, by explain")
-    world.client.create(pod)
-    with contextlib.suppress(TimeoutError):
-        wait_for(lambda: found(world).get("urgent"), PATIENCE_S, what="the pod has its node")
-    after = {each["metadata"]["name"] for each in world.client.items("Pod")}
-    tap.equal((before - after, found(world).get("urgent")), (ends, case), "and who kube-scheduler ends")
+    for case in ENDS:
+        serve(world, f"exact-{case}")
+    for case, held in GROWN.items():
+        grown = statuses(status("c0", 3000, held), **IN_PROGRESS)
+        world.client.patch("Pod", f"on-{case}", {"status": grown}, subresource="status")
+    world.await_pods_known()
+    for case, (millis, kinds) in ENDS.items():
+        ends, name = {f"{kind}-{case}" for kind in kinds}, f"urgent-{case}"
+        pod = asking(name, case, millis)
+        pod["spec"]["priorityClassName"] = "high"
+        before = {each["metadata"]["name"] for each in world.client.items("Pod")}
+        foretelling = {**pod, "spec": {**pod["spec"], "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"}}
+        told = ask(world, "/api/v1/explain", foretelling)["preemption"]
+        tap.equal((told["node"], {each["name"] for each in told["pods"]}), (case, ends), f"{case}: who is to end, by explain")
+        world.client.create(pod)
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda urgent=name: found(world).get(urgent), PATIENCE_S, what="the pod has its node")
+        after = {each["metadata"]["name"] for each in world.client.items("Pod")}
+        tap.equal((before - after, found(world).get(name)), (ends, case), f"{case}: and who kube-scheduler ends")
