@@ -177,7 +177,7 @@ static bool verify_one(struct reclaimer *reclaimer, const struct reclaim_end *en
     enum door_answer answer = door_look(&order, &evictee, &failure);
 
     if (answer == DOOR_STAYS) {
-        reclaimer_note_stay(reclaimer, &order, failure->message);
+        reclaimer_note_stay(reclaimer, &order, &evictee, failure->message);
         return false;
     }
     if (answer != DOOR_OPEN) { /* the watch will say */

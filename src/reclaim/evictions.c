@@ -265,11 +265,12 @@ static bool is_wanted(void *data, GError **error)
 }
 
 static enum fate note_outcome(struct reclaimer *reclaimer, const struct door_order *order,
-                              enum door_answer answer, const char *why)
+                              const struct evictee *evictee, enum door_answer answer,
+                              const char *why)
 {
     switch (answer) {
     case DOOR_STAYS:
-        reclaimer_note_stay(reclaimer, order, why);
+        reclaimer_note_stay(reclaimer, order, evictee, why);
         return FATE_KEPT;
     case DOOR_OPEN:
         return FATE_EVICTED;
@@ -309,7 +310,8 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
                      ? door_end(&order, &evictee, &failure)
                      : DOOR_UNWANTED;
     reclaimer_read_clock(reclaimer); /* that may have taken long, and counts from its end */
-    const enum fate end = note_outcome(reclaimer, &order, answer, failure ? failure->message : "");
+    const enum fate end =
+        note_outcome(reclaimer, &order, &evictee, answer, failure ? failure->message : "");
     if (end == FATE_EVICTED)
         tell_evicted(reclaimer, row, &known, gpus);
     return end;

@@ -124,11 +124,14 @@ struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, c
 }
 
 void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *order,
-                         const char *why)
+                         const struct evictee *evictee, const char *why)
 {
+    const bool tied = may_end_not(order->ender, order->force, evictee->ties) != 0;
+    const int64_t young_ms = tied ? 0 : door_too_young_ms(order, evictee);
     g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
 
-    reclaimer_set_time(reclaimer->stays, order->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
+    reclaimer_set_time(reclaimer->stays, order->uid,
+                       reclaimer->now_ms + (young_ms > 0 ? young_ms : RECLAIM_STAYS_MS));
     log_event(LOG_LEVEL_INFO, "pod gives nothing back", LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }
 

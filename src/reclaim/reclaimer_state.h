@@ -49,8 +49,9 @@ bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);
 struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, const char *name,
                                   const char *uid);
 
+/* It is not to be ended for a while: one that is too young, until it is old enough. */
 void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *order,
-                         const char *why);
+                         const struct evictee *evictee, const char *why);
 void reclaimer_note_failure(const struct door_order *order, enum door_answer answer,
                             const char *why);
 

@@ -252,6 +252,13 @@ static void claim_only(void)
     ck_assert_uint_eq(n_evicted, 0);
 }
 
+static unsigned n_reads;
+
+static void count_read(void)
+{
+    n_reads++;
+}
+
 /* It says what would be taken back, and nothing else. */
 START_TEST(what_only_observes_claims_nothing)
 {
@@ -270,6 +277,30 @@ START_TEST(what_only_observes_claims_nothing)
     permits_free(permits);
     first.reclaimer = new_reclaimer(first.store, NULL);
     claim_only();
+}
+END_TEST
+
+/* A pod that kubelet has not started has the whole time before it; then it is looked at again. */
+START_TEST(a_young_pod_is_left_alone_until_it_is_old_enough)
+{
+    struct permits *permits =
+        permits_new(&(struct permits_options){.min_runtime_ms = 40 * SECOND_MS});
+
+    reclaimer_free(first.reclaimer);
+    first.reclaimer = new_reclaimer(first.store, permits);
+    n_reads = 0;
+    at_read = count_read;
+    pass(&first, 10);
+    ck_assert_uint_eq(n_reads, 2); /* a0 and a1 */
+    pass(&first, 25);
+    ck_assert_uint_eq(n_reads, 2);
+    pass(&first, 25);
+    ck_assert_uint_eq(n_reads, 4);
+    ck_assert_uint_eq(n_evicted, 0);
+    at_read = NULL;
+    reclaimer_free(first.reclaimer);
+    permits_free(permits);
+    first.reclaimer = new_reclaimer(first.store, NULL);
 }
 END_TEST
 
@@ -699,6 +730,7 @@ int main(void)
 
     tcase_add_checked_fixture(takeover, setup, teardown);
     tcase_add_test(takeover, what_only_observes_claims_nothing);
+    tcase_add_test(takeover, a_young_pod_is_left_alone_until_it_is_old_enough);
     tcase_add_test(takeover, who_takes_over_goes_on_with_the_claim);
     tcase_add_test(takeover, who_takes_over_evicts_nobody_again);
     tcase_add_test(takeover, both_keep_the_room);
