@@ -16,6 +16,7 @@ struct entry {
     GList in_node, in_tenant, in_heard;
     uint32_t generation;
     int64_t not_before_ms; /* monotonic */
+    int64_t since_ms; /* of one that is spared, when strays_take_due has found it; 0: it has not */
 };
 
 /* Those of one dialect and amount on one node; never empty. */
@@ -33,6 +34,7 @@ struct group {
 struct strays {
     GHashTable *entries; /* set of struct entry, by dialect and UID */
     GQueue heard;        /* of the same, who was heard of last at the end */
+    GQueue spared;       /* those that another scheduler may be about to bind, by in_tenant */
     GSequence *cluster;  /* those of `whole_cluster`, by time */
     GHashTable *nodes;   /* name, the group's own -> struct group *; none is empty */
     GHashTable
@@ -288,6 +290,17 @@ static bool is_same(const struct stray *one, const struct stray *other)
            one->time == other->time && one->revocable == other->revocable;
 }
 
+static bool is_spared(const struct entry *entry)
+{
+    return !entry->tenant && !entry->stray.revocable && entry->stray.dialect->write_revoked;
+}
+
+static void join_tenant(struct strays *strays, struct entry *entry)
+{
+    entry->tenant = find_queue(strays, entry->stray.ns);
+    g_queue_push_head_link(entry->tenant, &entry->in_tenant);
+}
+
 static void forget(struct strays *strays, struct ledger *ledger, struct entry *entry)
 {
     struct group *group = entry->node;
@@ -297,6 +310,8 @@ static void forget(struct strays *strays, struct ledger *ledger, struct entry *e
     leave_size(group, entry);
     if (entry->in_cluster)
         g_sequence_remove(entry->in_cluster);
+    if (is_spared(entry))
+        g_queue_unlink(&strays->spared, &entry->in_tenant);
     if (entry->tenant)
         g_queue_unlink(entry->tenant, &entry->in_tenant);
     if (entry->tenant && g_queue_is_empty(entry->tenant)) {
@@ -320,9 +335,11 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
         g_queue_push_tail_link(&strays->heard, &entry->in_heard);
         return false;
     }
+    const int64_t since_ms = entry ? entry->since_ms : 0; /* no edit makes it new */
     if (entry)
         forget(strays, ledger, entry);
     entry = g_new0(struct entry, 1);
+    entry->since_ms = since_ms;
     entry->stray = *stray;
     entry->stray.uid = g_strdup(stray->uid);
     entry->stray.ns = g_strdup(stray->ns);
@@ -336,10 +353,10 @@ bool strays_set(struct strays *strays, struct ledger *ledger, const struct stray
     join_size(entry->node, entry);
     if (stray->dialect->whole_cluster)
         entry->in_cluster = g_sequence_insert_sorted(strays->cluster, entry, by_time, NULL);
-    if (stray->revocable) {
-        entry->tenant = find_queue(strays, stray->ns);
-        g_queue_push_head_link(entry->tenant, &entry->in_tenant);
-    }
+    if (stray->revocable)
+        join_tenant(strays, entry);
+    else if (is_spared(entry))
+        g_queue_push_tail_link(&strays->spared, &entry->in_tenant);
     g_hash_table_add(strays->entries, entry);
     tell(entry->node, entry->node->name, ledger);
     return true;
@@ -431,6 +448,23 @@ static bool take_first(GQueue *queue, GPtrArray *due, int64_t now_ms)
     return true;
 }
 
+/* No scheduler is about to bind a pod for so long. */
+static void end_sparing(struct strays *strays, int64_t now_ms)
+{
+    GList *next;
+
+    for (GList *link = strays->spared.head; link; link = next) {
+        struct entry *entry = link->data;
+        next = link->next;
+        if (entry->since_ms == 0)
+            entry->since_ms = now_ms;
+        if (now_ms - entry->since_ms < STRAY_SPARED_MS)
+            continue;
+        g_queue_unlink(&strays->spared, link);
+        join_tenant(strays, entry);
+    }
+}
+
 GPtrArray *strays_take_due(struct strays *strays, guint most, int64_t now_ms)
 {
     GPtrArray *due = g_ptr_array_new_with_free_func(free_copy);
@@ -438,6 +472,7 @@ GPtrArray *strays_take_due(struct strays *strays, guint most, int64_t now_ms)
     gpointer queue;
     bool more = true;
 
+    end_sparing(strays, now_ms);
     while (more && due->len < most) {
         more = false;
         g_hash_table_iter_init(&iter, strays->tenants);

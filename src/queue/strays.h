@@ -24,7 +24,7 @@ struct stray {
     const char *uid, *ns, *name; /* of the pod that it was made to */
     const char *node;
     int64_t match_amount, time; /* as in struct device_promise */
-    bool revocable;             /* else another scheduler may be about to bind the pod */
+    bool revocable; /* else another scheduler may be about to bind the pod, for STRAY_SPARED_MS */
 };
 
 struct strays *strays_new(void);
@@ -62,8 +62,10 @@ void strays_each(const struct strays *strays, const char *node,
                  bool (*visit)(const struct stray *stray, void *data), void *data);
 
 /* Copies, to be freed with strays_free, of at most so many that are to be revoked, namespaces in turns;
- * none of them again for REVOKE_AGAIN_MS. */
+ * none of them again for REVOKE_AGAIN_MS. One that another scheduler may be about to bind is among them once it has
+ * stood for STRAY_SPARED_MS, whatever its time came to be meanwhile. */
 #define REVOKE_AGAIN_MS 5000
+#define STRAY_SPARED_MS 600000
 GPtrArray *strays_take_due(struct strays *strays, guint most, int64_t now_ms);
 
 /* As a record has it, and back; borrowed from the arena. */

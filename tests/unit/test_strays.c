@@ -388,6 +388,35 @@ START_TEST(that_of_volcano_itself_is_left_alone)
 }
 END_TEST
 
+/* A pod of its own that nobody ever binds, whatever its author makes of its time. */
+START_TEST(that_of_volcano_itself_is_revoked_in_the_end)
+{
+    struct strays *strays = store_strays(world.store);
+
+    plant(NEWEST, "evil/p", "\"volcano\"", "1767225600");
+    store_lock(world.store);
+    g_autoptr(GPtrArray) first = strays_take_due(strays, 9, 1000);
+    store_unlock(world.store);
+    ck_assert_uint_eq(first->len, 0);
+    fake_cluster_annotate(cluster, "evil/p", NEWEST->time, "1767225601");
+    world_catch_up(&world);
+    store_lock(world.store);
+    g_autoptr(GPtrArray) early = strays_take_due(strays, 9, 1000 + STRAY_SPARED_MS - 1);
+    g_autoptr(GPtrArray) due = strays_take_due(strays, 9, 1000 + STRAY_SPARED_MS);
+    g_autoptr(GPtrArray) again = strays_take_due(strays, 9, 1001 + STRAY_SPARED_MS);
+    store_unlock(world.store);
+    ck_assert_uint_eq(early->len, 0);
+    ck_assert_uint_eq(due->len, 1);
+    ck_assert_uint_eq(again->len, 0);
+    fake_cluster_annotate(cluster, "evil/p", NEWEST->promised, "");
+    world_catch_up(&world);
+    store_lock(world.store);
+    g_autoptr(GPtrArray) none = strays_take_due(strays, 9, 9 * (int64_t)STRAY_SPARED_MS);
+    store_unlock(world.store);
+    ck_assert_uint_eq(none->len, 0);
+}
+END_TEST
+
 START_TEST(a_namespace_with_many_keeps_no_other_waiting)
 {
     for (int i = 0; i < 100; i++) {
@@ -648,6 +677,7 @@ int main(void)
     tcase_add_test(tests, a_patch_that_fails_is_sent_again_later);
     tcase_add_loop_test(tests, a_planted_promise_is_revoked, 0, G_N_ELEMENTS(sites));
     tcase_add_test(tests, that_of_volcano_itself_is_left_alone);
+    tcase_add_test(tests, that_of_volcano_itself_is_revoked_in_the_end);
     tcase_add_test(tests, a_namespace_with_many_keeps_no_other_waiting);
     tcase_add_loop_test(tests, who_waits_for_the_plugin_is_not_among_them, 0, G_N_ELEMENTS(sites));
     tcase_add_loop_test(tests, who_runs_while_its_promise_stands_is_anywhere, 0,
