@@ -2,6 +2,8 @@
 /* The order among pods that wait for plugins which may begin with the first pod of the cluster. */
 #include "queue/turns/turns.h"
 #include "core/ledger.h"
+#include "core/node.h"
+#include "core/node_traits.h"
 
 #include <gpuledger/dialect.h>
 
@@ -37,8 +39,18 @@ static int64_t choose(int number, int64_t before)
     return turns_choose(turns, book, &(struct turn){name, "ml", name, 0}, NOW, before);
 }
 
-/* Each on a node of its own. */
-static void put(int number, int64_t time)
+/* That has such a plugin. */
+static const struct node *add_node(const char *name)
+{
+    g_autoptr(topology) topology = topology_new();
+
+    topology->dialect = dialect_find("volcano-vgpu");
+    topology->dialects[topology->n_dialects++] = topology->dialect;
+    return ledger_set_topology(book, name, topology);
+}
+
+/* On a node that nobody knows. */
+static void put_away(int number, int64_t time)
 {
     g_autofree char *name = name_of(number);
     struct allocation *allocation = allocation_new(name, "ml", name, 1);
@@ -48,6 +60,15 @@ static void put(int number, int64_t time)
     allocation->waiting = true;
     ledger_put(book, name, allocation);
     turns_set(turns, &(struct turn){name, "ml", name, time}, true);
+}
+
+/* Each on a node of its own. */
+static void put(int number, int64_t time)
+{
+    g_autofree char *name = name_of(number);
+
+    add_node(name);
+    put_away(number, time);
 }
 
 static void end(int number)
@@ -156,6 +177,37 @@ START_TEST(what_no_longer_waits_is_not_in_the_way)
 }
 END_TEST
 
+static void taint(int number, const char *key)
+{
+    static const struct node_facts facts = {0};
+    g_autofree char *name = name_of(number);
+    const struct taint_view view = {.key = key, .value = "", .effect = "NoExecute"};
+    struct node *node = ledger_node(book, name);
+
+    node_traits_unref(node_set_facts(
+        node, &facts, node_traits_new(&(struct node_view){.taints = &view, .n_taints = 1})));
+}
+
+/* Two that their author has bound where no plugin asks for them, with times that leave none between. */
+START_TEST(who_is_not_asked_for_keeps_nobody_waiting)
+{
+    put_away(1, 2000000);
+    put_away(8, 3000000);
+    ck_assert_int_gt(choose(5, INT64_MAX), 0);
+    ck_assert_int_lt(choose(5, INT64_MAX), 2000000); /* the list may begin with it all the same */
+    ck_assert_int_gt(choose(0, INT64_MAX), 3000000);
+    put(7, 1500000);
+    ck_assert_int_gt(choose(5, INT64_MAX), 1500000);
+    put(8, 3000000);
+    ck_assert_int_eq(choose(5, INT64_MAX), 0); /* a plugin may ask for that */
+    taint(8, "node.kubernetes.io/not-ready");
+    ck_assert_int_eq(choose(5, INT64_MAX), 0);
+    taint(8, "node.kubernetes.io/unreachable");
+    ck_assert_int_gt(choose(5, INT64_MAX), 1500000);
+    ck_assert_int_lt(choose(5, INT64_MAX), 2000000);
+}
+END_TEST
+
 /* No call looks at all of many. What it has not looked at might be in the way. */
 START_TEST(of_many_some_are_looked_at)
 {
@@ -180,6 +232,7 @@ int main(void)
     tcase_add_test(tests, others_fit_between_two_of_one_moment);
     tcase_add_test(tests, it_is_below_what_it_has_to_outrank);
     tcase_add_test(tests, what_no_longer_waits_is_not_in_the_way);
+    tcase_add_test(tests, who_is_not_asked_for_keeps_nobody_waiting);
     tcase_add_test(tests, of_many_some_are_looked_at);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

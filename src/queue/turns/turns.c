@@ -2,12 +2,16 @@
 #include "queue/turns/turns.h"
 
 #include "core/ledger.h"
+#include "core/node_traits.h"
 
+#include <gpuledger/dialect.h>
 #include <string.h>
 
 /* Between two pods, so that others fit there. */
 #define STEP (INT64_C(1) << 16)
 #define TIME_MAX (INT64_C(1) << 62)
+/* The node lifecycle controller's, of a node whose kubelet reports no more. */
+#define UNREACHABLE "node.kubernetes.io/unreachable"
 
 struct entry {
     struct turn turn; /* strings are owned */
@@ -90,16 +94,29 @@ int turns_compare(const char *ns, const char *name, const char *other_ns, const 
     return by_ns ? by_ns : strcmp(name ? name : "", other_name ? other_name : "");
 }
 
-/* Whether it waits, and the pod comes before it (1) or after it (-1) in the list. */
-static bool is_beside(const struct entry *entry, const struct ledger *ledger,
-                      const struct turn *pod, int side)
+/* What it holds if it waits, and the pod comes before it (1) or after it (-1) in the list; else NULL. */
+static const struct allocation *find_beside(const struct entry *entry, const struct ledger *ledger,
+                                            const struct turn *pod, int side)
 {
     const struct turn *other = &entry->turn;
     const struct allocation *held = ledger_get(ledger, other->uid);
 
     if (!held || !(held->waiting || held->awaited) || g_strcmp0(other->uid, pod->uid) == 0)
-        return false;
-    return turns_compare(other->ns, other->name, pod->ns, pod->name) * side > 0;
+        return NULL;
+    return turns_compare(other->ns, other->name, pod->ns, pod->name) * side > 0 ? held : NULL;
+}
+
+/* Whether a kubelet may ask a plugin there that begins with the first pod of the cluster. */
+static bool may_ask(const struct node *node)
+{
+    const struct node_traits *traits = node->traits;
+    bool asks = false;
+
+    for (int32_t i = 0; i < node->n_dialects; i++)
+        asks |= node->dialects[i]->whole_cluster;
+    for (uint32_t i = 0; traits && i < traits->n_taints; i++)
+        asks &= g_strcmp0(traits->taints[i].key, UNREACHABLE) != 0;
+    return asks && node->present;
 }
 
 /* The least time of those that come before the pod: it needs a smaller one. */
@@ -110,33 +127,33 @@ static int64_t find_before(const struct turns *turns, const struct ledger *ledge
 
     for (int i = 1; !g_sequence_iter_is_end(at); i++, at = g_sequence_iter_next(at)) {
         const struct entry *entry = g_sequence_get(at);
-        if (i > TURNS_LOOK_MAX || is_beside(entry, ledger, pod, -1))
+        if (i > TURNS_LOOK_MAX || find_beside(entry, ledger, pod, -1))
             return entry->turn.time;
     }
     return INT64_MAX;
 }
 
-/* The largest of those that come after it: it needs a larger one. */
+/* The largest of those that come after it: it needs a larger one. `all`: also of those for whom no kubelet asks
+ * now, as far as is known. */
 static int64_t find_after(const struct turns *turns, const struct ledger *ledger,
-                          const struct turn *pod)
+                          const struct turn *pod, bool all)
 {
+    const int looks = all ? TURNS_LOOK_MAX : TURNS_LOOK_AGAIN_MAX;
     GSequenceIter *at = g_sequence_get_end_iter(turns->by_time);
 
     for (int i = 1; !g_sequence_iter_is_begin(at); i++) {
         at = g_sequence_iter_prev(at);
         const struct entry *entry = g_sequence_get(at);
-        if (i > TURNS_LOOK_MAX || is_beside(entry, ledger, pod, 1))
+        const struct allocation *held = find_beside(entry, ledger, pod, 1);
+        if (i > looks || (held && (all || may_ask(held->node))))
             return entry->turn.time;
     }
     return 0;
 }
 
-int64_t turns_choose(const struct turns *turns, const struct ledger *ledger, const struct turn *pod,
-                     int64_t now_s, int64_t before)
+/* `now_s` if that will do; 0: there is none. */
+static int64_t choose_between(int64_t above, int64_t below, int64_t now_s)
 {
-    const int64_t below = MIN(before, find_before(turns, ledger, pod));
-    const int64_t above = find_after(turns, ledger, pod);
-
     if (now_s < below && (above == 0 || now_s - above >= STEP))
         return now_s;
     if (below == INT64_MAX)
@@ -145,4 +162,13 @@ int64_t turns_choose(const struct turns *turns, const struct ledger *ledger, con
         return 0;
     /* Others may come after it, or between. */
     return above == 0 ? below - MAX(1, below >> 10) : above + (below - above) / 2;
+}
+
+int64_t turns_choose(const struct turns *turns, const struct ledger *ledger, const struct turn *pod,
+                     int64_t now_s, int64_t before)
+{
+    const int64_t below = MIN(before, find_before(turns, ledger, pod));
+    const int64_t time = choose_between(find_after(turns, ledger, pod, true), below, now_s);
+
+    return time ? time : choose_between(find_after(turns, ledger, pod, false), below, now_s);
 }

@@ -7,7 +7,9 @@
  * first in the list, by namespace and name, has the larger time: whichever pod is the first of the cluster when
  * a plugin looks, it is not mistaken.
  *
- * A pod counts while its allocation waits. Guarded by the store's lock.
+ * A pod counts while its allocation waits. Where there is no such time, those whose node is gone or unreachable do
+ * not keep others waiting: nobody knows for how long that lasts, and no plugin looks meanwhile. Guarded by the
+ * store's lock.
  */
 #include <gpuledger/ledger.h>
 
@@ -20,6 +22,8 @@ struct turns;
 
 /* At most so many pods are looked at for each end of the range; of more, that the next might be in the way. */
 #define TURNS_LOOK_MAX 256
+#define TURNS_LOOK_AGAIN_MAX                                                                       \
+    4096 /* the same where those that no kubelet asks for are passed over */
 
 struct turn {
     const char *uid, *ns, *name; /* of the pod */
