@@ -58,16 +58,12 @@ static void write_entry(struct json_writer *writer, const struct queue_entry *en
 
 void queue_state_encode(struct json_writer *writer, struct arrivals_image *image)
 {
-    const GList *schedulers = arrivals_image_schedulers(image);
+    const GArray *schedulers = arrivals_image_schedulers(image);
     const GArray *entries = arrivals_image_entries(image);
 
     json_begin_object(writer);
-    if (schedulers) {
-        json_key_array(writer, "schedulers");
-        for (; schedulers; schedulers = schedulers->next)
-            json_string(writer, schedulers->data);
-        json_end_array(writer);
-    }
+    if (schedulers->len > 0)
+        arrivals_encode_schedulers(writer, schedulers);
     json_key_array(writer, "pods");
     for (guint i = 0; i < entries->len; i++)
         write_entry(writer, &g_array_index(entries, struct queue_entry, i));
@@ -110,12 +106,13 @@ static const struct json_field entry_fields[] = {
 };
 
 struct list_object {
-    const cJSON *pods, *schedulers;
+    const cJSON *pods, *schedulers, *brought_by;
 };
 
 static const struct json_field list_fields[] = {
     JSON_FIELD_ARRAY(struct list_object, pods, "pods", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct list_object, schedulers, "schedulers", 0),
+    JSON_FIELD_ARRAY(struct list_object, brought_by, "broughtBy", 0),
     JSON_FIELD_END,
 };
 
@@ -194,10 +191,7 @@ GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct
     g_array_set_clear_func(entries, entry_clear);
     if (!json_decode(arena, object, list_fields, &list, error))
         return NULL;
-    cJSON_ArrayForEach (item, list.schedulers) {
-        if (cJSON_IsString(item))
-            arrivals_note_scheduler(store_arrivals(store), item->valuestring, NULL);
-    }
+    arrivals_learn_schedulers(store_arrivals(store), list.schedulers, list.brought_by);
     cJSON_ArrayForEach (item, list.pods) {
         struct entry_object fields = {0};
         if (!json_decode(arena, item, entry_fields, &fields, error))

@@ -3,7 +3,7 @@
 /*
  * What has come of the waiting of pods (queue/arrivals/arrivals.h), as a record has it:
  *
- *   {"schedulers":["default-scheduler"],
+ *   {"schedulers":["default-scheduler"],"broughtBy":["ml"],
  *    "pods":[{"uid":"u1","asked":true,"asking":MS,"looked":MS,"until":MS,"hopeless":MS,"settled":true,
  *             "place":{"node":"n1","dialect":"gpushare","shares":[…],"ending":["u2"]}}]}
  *

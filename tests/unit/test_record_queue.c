@@ -164,6 +164,37 @@ START_TEST(who_cannot_ask_is_known)
 }
 END_TEST
 
+static guint ask_about(struct store *store, const char *uid)
+{
+    store_lock(store);
+    arrivals_ask(store_arrivals(store), uid, 1000);
+    const guint n = g_hash_table_size(arrivals_schedulers(store_arrivals(store)));
+    store_unlock(store);
+    return n;
+}
+
+/* A namespace that has brought as many schedulers as it may brings no more in the next file. */
+START_TEST(who_brought_schedulers_is_known)
+{
+    const guint most = ARRIVALS_SCHEDULERS_MAX / 2;
+
+    live_options.hold_ms = _i ? 3600000 : 0; /* 0: only what is kept on the way is told */
+    store_free(live);
+    live = store_new(&live_options);
+    list_all();
+    for (guint i = 0; i < most; i++) {
+        g_autofree char *uid = g_strdup_printf("p%u", i);
+        add_asking(uid, "1", false, uid);
+        ck_assert_uint_eq(ask_about(live, uid), i + 1);
+    }
+    note_known();
+    begin_file();
+    add_asking("one-more", "1", false, "one-more");
+    ck_assert_uint_eq(ask_about(live, "one-more"), most);
+    ck_assert_uint_eq(ask_about(replay_store(next_file), "one-more"), most);
+}
+END_TEST
+
 static bool refuses(const char *object)
 {
     g_autofree char *line = g_strdup_printf("{\"kind\":\"arrivals\",\"object\":%s}", object);
@@ -276,6 +307,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, places_that_are_kept_are_known);
     tcase_add_loop_test(tests, who_cannot_ask_is_known, 0, G_N_ELEMENTS(silent));
+    tcase_add_loop_test(tests, who_brought_schedulers_is_known, 0, 2);
     tcase_add_test(tests, no_places_but_of_such_a_pod);
     tcase_add_test(tests, what_is_settled_beside_a_group_is_so);
     suite_add_tcase(suite, tests);

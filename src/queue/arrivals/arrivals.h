@@ -20,6 +20,7 @@
  *
  * Guarded by the store's lock.
  */
+#include "json/json.h"
 #include "queue/reservation.h"
 
 /* Older pods looked at for one answer, at most; and those of them who find a place on one node
@@ -132,6 +133,17 @@ GHashTable *arrivals_schedulers(const struct arrivals *arrivals);
 /* `ns`: of the pod that it has asked about, which may bring half of them; NULL: it was known before. */
 void arrivals_note_scheduler(struct arrivals *arrivals, const char *name, const char *ns);
 
+/* The same for a record: "schedulers":[NAME,…], sorted, and, unless all were known before, "broughtBy":[NAMESPACE,…]
+ * of the same length, "" for those. */
+struct arrivals_scheduler {
+    const char *name, *ns; /* the latter NULL: it was known before */
+};
+/* The caller's; texts are borrowed. */
+GArray *arrivals_list_schedulers(const struct arrivals *arrivals);
+void arrivals_encode_schedulers(struct json_writer *writer, const GArray *schedulers);
+void arrivals_learn_schedulers(struct arrivals *arrivals, const cJSON *names,
+                               const cJSON *brought_by);
+
 /* All that of one moment, of which there may be thousands, taken a few pods at a time (queue/roll.h): of
  * the pods that have not just come, and the schedulers that have asked. One at a time. */
 struct arrivals_image;
@@ -144,9 +156,9 @@ void arrivals_image_begin(struct arrivals_image *image, struct arrivals *arrival
                           const struct ledger *ledger, const struct nominations *nominations);
 /* Under the lock: some more pods. False: it is complete. */
 bool arrivals_image_take(struct arrivals_image *image);
-/* Of a complete one, while it lasts, without the lock: struct queue_entry, in order; names, sorted. */
+/* Of a complete one, while it lasts, without the lock: struct queue_entry, in order; struct arrivals_scheduler. */
 const GArray *arrivals_image_entries(struct arrivals_image *image);
-const GList *arrivals_image_schedulers(struct arrivals_image *image);
+const GArray *arrivals_image_schedulers(const struct arrivals_image *image);
 /* Takes these for all that has come of waiting; pods that nobody knows are passed over. Not while an
  * image is taken. */
 void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,

@@ -26,7 +26,7 @@ struct arrivals_image {
     const struct ledger *ledger; /* these two while it begins */
     const struct nominations *nominations;
     GArray *entries;   /* in order; NULL: not asked for yet */
-    GList *schedulers; /* sorted by who asks first */
+    GArray *schedulers;
 };
 
 struct arrivals_image *arrivals_image_new(void)
@@ -45,7 +45,8 @@ void arrivals_image_free(struct arrivals_image *image)
         reservation_unref((struct reservation *)row->entry.place);
     if (image->entries)
         g_array_unref(image->entries);
-    g_list_free(image->schedulers);
+    if (image->schedulers)
+        g_array_unref(image->schedulers);
     json_arena_free(image->arena);
     g_free(image);
 }
@@ -100,14 +101,14 @@ static void save(const struct roll_entry *entry, void *data)
 void arrivals_image_begin(struct arrivals_image *image, struct arrivals *arrivals,
                           const struct ledger *ledger, const struct nominations *nominations)
 {
-    GHashTableIter iter;
-    gpointer name;
-
     image->arrivals = arrivals;
     image->all = arrival_stamp_of(arrivals, ledger, nominations, NULL);
-    g_hash_table_iter_init(&iter, arrivals->schedulers);
-    while (g_hash_table_iter_next(&iter, &name, NULL))
-        image->schedulers = g_list_prepend(image->schedulers, (char *)keep(image, name));
+    image->schedulers = arrivals_list_schedulers(arrivals);
+    for (guint i = 0; i < image->schedulers->len; i++) {
+        struct arrivals_scheduler *one =
+            &g_array_index(image->schedulers, struct arrivals_scheduler, i);
+        *one = (struct arrivals_scheduler){keep(image, one->name), keep(image, one->ns)};
+    }
     image->ledger = ledger;
     image->nominations = nominations;
     roll_begin_image(&arrivals->roll, save, image);
@@ -144,13 +145,70 @@ const GArray *arrivals_image_entries(struct arrivals_image *image)
     return image->entries;
 }
 
-static gint compare_names(gconstpointer a, gconstpointer b)
+const GArray *arrivals_image_schedulers(const struct arrivals_image *image)
 {
-    return strcmp(a, b);
+    return image->schedulers;
 }
 
-const GList *arrivals_image_schedulers(struct arrivals_image *image)
+/* --- schedulers ------------------------------------------------------------------------------- */
+
+static gint compare_names(gconstpointer a, gconstpointer b)
 {
-    image->schedulers = g_list_sort(image->schedulers, compare_names);
-    return image->schedulers;
+    const struct arrivals_scheduler *left = a, *right = b;
+
+    return strcmp(left->name, right->name);
+}
+
+GArray *arrivals_list_schedulers(const struct arrivals *arrivals)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(struct arrivals_scheduler));
+    GHashTableIter iter;
+    gpointer name, ns;
+
+    g_hash_table_iter_init(&iter, arrivals->schedulers);
+    while (g_hash_table_iter_next(&iter, &name, &ns)) {
+        const struct arrivals_scheduler one = {name, ns};
+        g_array_append_val(list, one);
+    }
+    g_array_sort(list, compare_names);
+    return list;
+}
+
+void arrivals_encode_schedulers(struct json_writer *writer, const GArray *schedulers)
+{
+    bool brought = false;
+
+    json_key_array(writer, "schedulers");
+    for (guint i = 0; i < schedulers->len; i++) {
+        const struct arrivals_scheduler *one =
+            &g_array_index(schedulers, struct arrivals_scheduler, i);
+        json_string(writer, one->name);
+        brought |= one->ns != NULL;
+    }
+    json_end_array(writer);
+    if (!brought)
+        return;
+    json_key_array(writer, "broughtBy");
+    for (guint i = 0; i < schedulers->len; i++) {
+        const char *ns = g_array_index(schedulers, struct arrivals_scheduler, i).ns;
+        json_string(writer, ns ? ns : "");
+    }
+    json_end_array(writer);
+}
+
+static const char *text_of(const cJSON *item)
+{
+    return cJSON_IsString(item) && *item->valuestring ? item->valuestring : NULL;
+}
+
+void arrivals_learn_schedulers(struct arrivals *arrivals, const cJSON *names,
+                               const cJSON *brought_by)
+{
+    const cJSON *name, *ns = brought_by ? brought_by->child : NULL;
+
+    cJSON_ArrayForEach (name, names) {
+        if (cJSON_IsString(name))
+            arrivals_note_scheduler(arrivals, name->valuestring, text_of(ns));
+        ns = ns ? ns->next : NULL;
+    }
 }

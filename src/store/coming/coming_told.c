@@ -35,16 +35,6 @@ static void write_nomination(const char *uid, int64_t until_ns, void *data)
     json_end_object(writer);
 }
 
-static void write_schedulers(struct json_writer *writer, GHashTable *schedulers)
-{
-    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(schedulers), (GCompareFunc)strcmp);
-
-    json_key_array(writer, "schedulers");
-    for (const GList *name = names; name; name = name->next)
-        json_string(writer, name->data);
-    json_end_array(writer);
-}
-
 char *store_tell_coming(struct store *store)
 {
     GString *text = g_string_new(NULL);
@@ -52,9 +42,10 @@ char *store_tell_coming(struct store *store)
 
     renew_kept(store);
     g_autoptr(GPtrArray) kept = hints_list_kept(store->hints);
+    g_autoptr(GArray) schedulers = arrivals_list_schedulers(store->arrivals);
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    write_schedulers(&writer, arrivals_schedulers(store->arrivals));
+    arrivals_encode_schedulers(&writer, schedulers);
     json_key_array(&writer, "pods");
     for (guint i = 0; i < kept->len; i++) {
         const struct hint *one = kept->pdata[i];
@@ -76,11 +67,12 @@ char *store_tell_coming(struct store *store)
 /* --- reading -------------------------------------------------------------------------------- */
 
 struct coming_object {
-    const cJSON *schedulers, *pods, *nominated;
+    const cJSON *schedulers, *brought_by, *pods, *nominated;
 };
 
 static const struct json_field coming_fields[] = {
     JSON_FIELD_ARRAY(struct coming_object, schedulers, "schedulers", 0),
+    JSON_FIELD_ARRAY(struct coming_object, brought_by, "broughtBy", 0),
     JSON_FIELD_ARRAY(struct coming_object, pods, "pods", 0),
     JSON_FIELD_ARRAY(struct coming_object, nominated, "nominated", 0),
     JSON_FIELD_END,
@@ -151,15 +143,11 @@ bool store_learn_coming(struct store *store, struct json_arena *arena, const cJS
                         GError **error)
 {
     struct coming_object fields = {0};
-    const cJSON *item;
 
     if (!json_decode(arena, object, coming_fields, &fields, error))
         return false;
     store_lock(store);
-    cJSON_ArrayForEach (item, fields.schedulers) {
-        if (cJSON_IsString(item))
-            arrivals_note_scheduler(store->arrivals, item->valuestring, NULL);
-    }
+    arrivals_learn_schedulers(store->arrivals, fields.schedulers, fields.brought_by);
     const bool learned = learn_kept(store, arena, fields.pods, error) &&
                          learn_nominated(store, arena, fields.nominated, error);
     store_unlock(store);
