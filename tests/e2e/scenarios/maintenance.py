@@ -367,7 +367,8 @@ def scenario_plan(tap):
         tap.equal([mark(world, node) for node in ("n1", "n2", "n3", "n4", "n5")], [None] * 5, "and nothing is left behind")
 
         [line] = world.client.get("ConfigMap", "gpuledger-moves", SYSTEM)["data"]["moves"].splitlines()
-        tap.equal(line.split()[1:], [status["steps"][0]["uid"], "default", "n4"], "the hour has it, and no move without a bound")
+        tap.equal(line.split()[1:], [status["steps"][0]["uid"], "default", "n4", "plan"],
+                  "the hour has it, and no move without a bound")
         person.run("uncordon", "n4")
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
         process = person.start("plan", "--empty", "n5", "--apply", "--max-per-hour", "1")
