@@ -13,7 +13,7 @@ EVERYTHING = [{"apiGroups": [""], "verbs": ["*"], "resources": ["pods", "pods/bi
 TAINT = "gpuledger.io/switching"
 HOLDER = "gpuledger.io/holder"
 # What the API server lets a pod's annotations have together is 256 KiB.
-MANY = 20000
+MANY = 50000
 
 
 def grant_everything(world):
@@ -118,8 +118,14 @@ def check_pods(writer, world):
     writer.passed("the label of the holder on its own pod", writer.said("Pod", "own", label(HOLDER, "true"), SYSTEM))
     writer.passed("and off it", writer.said("Pod", "own", label(HOLDER, None), SYSTEM))
     writer.refused("another label on its own pod", writer.said("Pod", "own", label("app", "b"), SYSTEM))
+    more = {f"example.com/{number}": "" for number in range(1001)}
+    writer.refused("more annotations than the policy goes through", said({"metadata": {"annotations": more}}))
     writer.passed("a pod with many annotations of its author is woken",
                   writer.said("Pod", "wordy", note("gpuledger.io/woken", "1")))
+    writer.refused("but its deadline is not set", writer.said("Pod", "wordy", {"spec": {"activeDeadlineSeconds": 1}}))
+    writer.refused("an annotation of others on a pod with some annotations",
+                   writer.said("Pod", "talkative", note("00001", "x")))
+    writer.passed("which is woken", writer.said("Pod", "talkative", note("gpuledger.io/woken", "1")))
 
 
 def check_bindings(writer, world):
@@ -182,6 +188,7 @@ def scenario_own_writes(tap):
         world.client.create(gated)
         world.client.create(pod("own", namespace=SYSTEM, account=ACCOUNT))
         world.client.create(pod("wordy", {f"{number:05}": "" for number in range(MANY)}))
+        world.client.create(pod("talkative", {f"{number:05}": "" for number in range(900)}))
         world.kubeconfig()
         client = Client(world.plane.url, (world.folder / f"{ACCOUNT}.token").read_text().strip(),
                         str(world.plane.ca_file))
