@@ -109,7 +109,8 @@
     "        variables.changedLabels.filter(key, variables.kind == 'Node' ? !(key in "                                                                                                            \
     "variables.nodeLabels) :\n"                                                                                                                                                                   \
     "        variables.kind == 'Binding' ?\n"                                                                                                                                                     \
-    "        !key.startsWith('topology.kubernetes.io/') && !key.startsWith('topology.k8s.io/') "                                                                                                  \
+    "        !(key in variables.keys) && !key.startsWith('topology.kubernetes.io/') && "                                                                                                          \
+    "!key.startsWith('topology.k8s.io/') "                                                                                                                                                        \
     ":\n"                                                                                                                                                                                         \
     "        !(variables.ownPod && key == '" HOLDER_LABEL "'))\n"                                                                                                                                 \
     "  validations:\n"                                                                                                                                                                            \

@@ -131,7 +131,8 @@ def check_pods(writer, world):
 def check_bindings(writer, world):
     writer.refused("an annotation of others in a Binding", writer.bind("free", {"example.com/new": "x"}))
     writer.refused("a label in a Binding", writer.bind("free", {}, {"app": "b"}))
-    writer.passed("a Binding with a card", writer.bind("free", {"ALIYUN_COM_GPU_MEM_IDX": "0", "gpuledger.io/seal": "x"}))
+    writer.passed("a Binding with a card", writer.bind("free", {"ALIYUN_COM_GPU_MEM_IDX": "0", "gpuledger.io/seal": "x"},
+                                                       {"hami.io/vgpu-node": "n1"}))
     writer.tap.equal(world.client.get("Pod", "free")["metadata"]["labels"].get("topology.kubernetes.io/zone"), "z1",
                      "with the labels that the API server adds to a Binding")
 
