@@ -197,7 +197,7 @@ def scenario_switch(tap):
         tap.ok((said(world, "gpuledger.io/switched") or "").startswith(f"{CONFIG}=night@"), "it says what was done")
         tap.equal(said(world, "gpuledger.io/switch"), None, "nothing is announced any more")
         moves = world.client.get("ConfigMap", "gpuledger-moves", SYSTEM)["data"]["moves"].splitlines()
-        ended = [["default", NODE]] * len(students) + [["default", SHARE_NODE]]
+        ended = [["default", NODE, "switch"]] * len(students) + [["default", SHARE_NODE, "switch"]]
         tap.equal(sorted(line.split()[2:] for line in moves), ended, "the hour has all six")
         world.await_running(["late"], nudge=True)
         add_pod(world, "second")
