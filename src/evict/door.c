@@ -126,16 +126,23 @@ static enum door_answer wait(const struct door_order *order, enum eviction_outco
     return outcome == EVICTION_OUTCOME_OBSERVED ? DOOR_OBSERVED : DOOR_LATER;
 }
 
+/* DOOR_OPEN: evictions are not stopped. */
+static enum door_answer check_stop(const struct door_order *order, GError **error)
+{
+    g_autofree char *stopped = order->permits ? permits_why_stopped(order->permits) : NULL;
+    g_autofree char *why = stopped ? g_strconcat("evictions are stopped: ", stopped, NULL) : NULL;
+
+    return why ? wait(order, EVICTION_OUTCOME_STOPPED, error, why) : DOOR_OPEN;
+}
+
 /* DOOR_OPEN: it has a place within the limits. */
 static enum door_answer take_place(const struct door_order *order, const struct evictee *evictee,
                                    GError **error)
 {
-    if (!order->permits)
-        return DOOR_OPEN;
-    g_autofree char *stopped = permits_why_stopped(order->permits);
-    g_autofree char *why = stopped ? g_strconcat("evictions are stopped: ", stopped, NULL) : NULL;
-    if (why)
-        return wait(order, EVICTION_OUTCOME_STOPPED, error, why);
+    const enum door_answer stop = check_stop(order, error);
+
+    if (!order->permits || stop != DOOR_OPEN)
+        return stop;
     const enum limit limit =
         permits_observe(order->permits, order->ender)
             ? permits_forbid(order->permits, order->ender, evictee->ns)
@@ -169,6 +176,14 @@ static void end_place(const struct door_order *order, const struct evictee *evic
     permits_unlock(order->permits);
 }
 
+/* The caller may ask the API server, which takes long: what else may have changed meanwhile is asked afterwards. */
+static enum door_answer ask(const struct door_order *order, GError **error)
+{
+    if (order->is_wanted && !order->is_wanted(order->data, error))
+        return DOOR_UNWANTED;
+    return serves(order) ? check_stop(order, error) : DOOR_UNWANTED;
+}
+
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
@@ -176,9 +191,10 @@ enum door_answer door_end(const struct door_order *order, const struct evictee *
 
     if (place != DOOR_OPEN)
         return place;
-    if (!serves(order) || (order->is_wanted && !order->is_wanted(order->data, error))) {
+    const enum door_answer wanted = ask(order, error);
+    if (wanted != DOOR_OPEN) {
         end_place(order, evictee, EVICTION_FAILED);
-        return DOOR_UNWANTED;
+        return wanted;
     }
     if (permits_observe(order->permits, order->ender))
         return wait(order, EVICTION_OUTCOME_OBSERVED, error,

@@ -7,7 +7,8 @@
  *              (policy/victims/may_end.h)
  *   door_try   asks the API server with dryRun=All; nothing ends
  *   door_end   unless evictions are stopped or a limit is reached: asks the caller once more whether the end is
- *              still wanted and who serves, ends the pod, and writes an Event that says why
+ *              still wanted, then who serves and whether evictions are stopped by now, ends the pod, and writes an
+ *              Event that says why
  *
  * Each answer that is about the pod counts in gpuledger_evictions_total. A caller that ends several pods for one
  * purpose looks at and tries all of them before the first one ends. One thread for each call; calls may come from any.

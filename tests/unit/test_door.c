@@ -10,12 +10,24 @@ static const struct evictee web = {.ns = (char *)"ml", .name = (char *)"web", .u
 static struct permits *permits;
 static unsigned n_wanted;
 static bool wanted;
+static void (*at_asking)(void); /* happens while the caller is asked; NULL: nothing */
+static uint64_t term;
+
+static uint64_t term_of(struct leadership *leadership)
+{
+    return term;
+}
+
+static const struct leadership_ops leader_ops = {.term = term_of};
+static struct leadership leader = {&leader_ops};
 
 static void setup(void)
 {
     evicting_begin();
     n_wanted = 0;
     wanted = true;
+    at_asking = NULL;
+    term = 1;
 }
 
 static void teardown(void)
@@ -27,6 +39,8 @@ static void teardown(void)
 static bool is_wanted(void *data, GError **error)
 {
     n_wanted++;
+    if (at_asking)
+        at_asking();
     return wanted;
 }
 
@@ -38,6 +52,8 @@ static struct door_order order(void)
                                .ns = "ml",
                                .name = "web",
                                .uid = "u1",
+                               .leadership = &leader,
+                               .term = 1,
                                .is_wanted = is_wanted};
 }
 
@@ -156,6 +172,48 @@ START_TEST(nothing_ends_while_evictions_are_stopped)
 }
 END_TEST
 
+static void stop(void)
+{
+    permits_stop(permits, "somebody says so");
+}
+
+/* The caller may have read a ConfigMap meanwhile. */
+START_TEST(what_is_stopped_while_the_caller_is_asked_ends_nothing)
+{
+    const uint64_t before = counted(EVICTION_OUTCOME_STOPPED);
+
+    allow_one();
+    accept_evictions(FAKE_ALWAYS);
+    at_asking = stop;
+    ck_assert_int_eq(end(NULL), DOOR_LATER);
+    ck_assert_uint_eq(n_wanted, 1);
+    ck_assert_uint_eq(counted(EVICTION_OUTCOME_STOPPED), before + 1);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    ck_assert_int_eq(left(), LIMIT_NONE);
+}
+END_TEST
+
+/* --- who serves ----------------------------------------------------------------------------------- */
+
+static void lose_term(void)
+{
+    term = 0;
+}
+
+START_TEST(who_serves_no_more_ends_nothing)
+{
+    const bool meanwhile = _i == 1;
+
+    allow_one();
+    accept_evictions(FAKE_ALWAYS);
+    at_asking = meanwhile ? lose_term : NULL;
+    term = meanwhile ? 1 : 2;
+    ck_assert_int_eq(end(NULL), DOOR_UNWANTED);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+    ck_assert_int_eq(left(), LIMIT_NONE);
+}
+END_TEST
+
 /* --- observing ------------------------------------------------------------------------------------ */
 
 START_TEST(what_observes_ends_nothing)
@@ -239,6 +297,8 @@ int main(void)
     tcase_add_test(tests, what_is_not_wanted_takes_no_place);
     tcase_add_test(tests, a_command_has_no_limits);
     tcase_add_test(tests, nothing_ends_while_evictions_are_stopped);
+    tcase_add_test(tests, what_is_stopped_while_the_caller_is_asked_ends_nothing);
+    tcase_add_loop_test(tests, who_serves_no_more_ends_nothing, 0, 2);
     tcase_add_test(tests, what_observes_ends_nothing);
     tcase_add_test(tests, capabilities_are_read_by_name);
     tcase_add_loop_test(tests, a_pod_has_to_have_run_for_a_while, 0, G_N_ELEMENTS(runs));
