@@ -162,15 +162,15 @@ static void end_place(const struct door_order *order, const struct evictee *evic
     struct limiter *limiter = permits_lock(order->permits, &now_ms);
     switch (eviction) {
     case EVICTION_DONE:
-        limiter_done(limiter, evictee->uid, now_ms);
+        limiter_done(limiter, order->ender, evictee->uid, now_ms);
         break;
     case EVICTION_UNKNOWN:
     case EVICTION_MOVING:
-        limiter_doubt(limiter, evictee->uid, now_ms);
+        limiter_doubt(limiter, order->ender, evictee->uid, now_ms);
         break;
     case EVICTION_LATER:
     case EVICTION_FAILED:
-        limiter_withdraw(limiter, evictee->uid);
+        limiter_withdraw(limiter, order->ender, evictee->uid);
         break;
     }
     permits_unlock(order->permits);

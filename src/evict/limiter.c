@@ -139,12 +139,19 @@ static void add(struct limiter *limiter, const struct entry *take_entry)
     g_array_append_val(limiter->entries, *take_entry);
 }
 
-/* Of the pod: the eviction that is under way, or what is known from before. */
-static void drop(struct limiter *limiter, const char *uid, bool asked)
+/* The eviction of the pod that this capability has under way: others may have one, too. */
+static bool is_asked(const struct entry *entry, enum ender ender, const char *uid)
+{
+    return entry->standing == STANDING_ASKED && entry->ender == ender &&
+           g_strcmp0(entry->uid, uid) == 0;
+}
+
+/* What is known of the pod from before. */
+static void drop_known(struct limiter *limiter, const char *uid)
 {
     for (guint i = limiter->entries->len; i > 0; i--) {
         const struct entry *entry = entry_at(limiter, i - 1);
-        if (g_strcmp0(entry->uid, uid) == 0 && (entry->standing == STANDING_ASKED) == asked)
+        if (g_strcmp0(entry->uid, uid) == 0 && entry->standing != STANDING_ASKED)
             g_array_remove_index_fast(limiter->entries, i - 1);
     }
 }
@@ -168,46 +175,49 @@ void limiter_take(struct limiter *limiter, enum ender ender, const char *ns, con
 }
 
 /* A pod has one place, however often its eviction was sent. */
-static void conclude(struct limiter *limiter, const char *uid, enum standing standing,
-                     int64_t now_ms)
+static void conclude(struct limiter *limiter, enum ender ender, const char *uid,
+                     enum standing standing, int64_t now_ms)
 {
-    drop(limiter, uid, false);
+    drop_known(limiter, uid);
     for (guint i = 0; i < limiter->entries->len; i++) {
         struct entry *entry = entry_at(limiter, i);
-        if (g_strcmp0(entry->uid, uid) != 0)
+        if (!is_asked(entry, ender, uid))
             continue;
         entry->standing = standing;
         entry->at_ms = now_ms;
     }
 }
 
-void limiter_done(struct limiter *limiter, const char *uid, int64_t now_ms)
+void limiter_done(struct limiter *limiter, enum ender ender, const char *uid, int64_t now_ms)
 {
-    conclude(limiter, uid, STANDING_GOING, now_ms);
+    conclude(limiter, ender, uid, STANDING_GOING, now_ms);
 }
 
-void limiter_doubt(struct limiter *limiter, const char *uid, int64_t now_ms)
+void limiter_doubt(struct limiter *limiter, enum ender ender, const char *uid, int64_t now_ms)
 {
-    conclude(limiter, uid, STANDING_DOUBTED, now_ms);
+    conclude(limiter, ender, uid, STANDING_DOUBTED, now_ms);
 }
 
-void limiter_withdraw(struct limiter *limiter, const char *uid)
+void limiter_withdraw(struct limiter *limiter, enum ender ender, const char *uid)
 {
-    drop(limiter, uid, true);
+    for (guint i = limiter->entries->len; i > 0; i--) {
+        if (is_asked(entry_at(limiter, i - 1), ender, uid))
+            g_array_remove_index_fast(limiter->entries, i - 1);
+    }
 }
 
 void limiter_note_going(struct limiter *limiter, enum ender ender, const char *ns, const char *uid,
                         int64_t now_ms)
 {
     limiter_take(limiter, ender, ns, uid, now_ms);
-    limiter_done(limiter, uid, now_ms);
+    limiter_done(limiter, ender, uid, now_ms);
 }
 
 void limiter_note_ended(struct limiter *limiter, enum ender ender, const char *ns, const char *uid,
                         int64_t now_ms)
 {
     limiter_take(limiter, ender, ns, uid, now_ms);
-    conclude(limiter, uid, STANDING_OVER, now_ms);
+    conclude(limiter, ender, uid, STANDING_OVER, now_ms);
 }
 
 void limiter_fill(struct limiter *limiter, enum ender ender, int64_t now_ms)

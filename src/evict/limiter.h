@@ -41,13 +41,14 @@ void limiter_free(struct limiter *limiter);
 enum limit limiter_forbids(const struct limiter *limiter, enum ender ender, const char *ns,
                            int64_t now_ms);
 
-/* An eviction that is about to be sent takes its place. One of these three says how it went. */
+/* An eviction that is about to be sent takes its place. One of these three says how it went. Of each capability one
+ * eviction of a pod is under way at a time. */
 void limiter_take(struct limiter *limiter, enum ender ender, const char *ns, const char *uid,
                   int64_t now_ms);
-void limiter_done(struct limiter *limiter, const char *uid, int64_t now_ms);
+void limiter_done(struct limiter *limiter, enum ender ender, const char *uid, int64_t now_ms);
 /* The outcome is unknown: it counts as one that was, for a minute, and on if the pod ends by then. */
-void limiter_doubt(struct limiter *limiter, const char *uid, int64_t now_ms);
-void limiter_withdraw(struct limiter *limiter, const char *uid);
+void limiter_doubt(struct limiter *limiter, enum ender ender, const char *uid, int64_t now_ms);
+void limiter_withdraw(struct limiter *limiter, enum ender ender, const char *uid);
 
 /* A pod ends, or has ended, which another replica has evicted. `ns` NULL: unknown; it counts for every namespace. */
 void limiter_note_going(struct limiter *limiter, enum ender ender, const char *ns, const char *uid,

@@ -31,7 +31,7 @@ static void settle(enum limiter_pod seen, int64_t now_ms)
 static void evict(enum ender ender, const char *ns, const char *uid, int64_t now_ms)
 {
     limiter_take(limiter, ender, ns, uid, now_ms);
-    limiter_done(limiter, uid, now_ms);
+    limiter_done(limiter, ender, uid, now_ms);
 }
 
 START_TEST(so_many_are_on_their_way_out_at_once)
@@ -125,7 +125,7 @@ START_TEST(an_unknown_outcome_counts_for_a_minute)
 
     begin(&(struct limits){.of[ENDER_RECLAIM] = {5, 1}});
     limiter_take(limiter, ENDER_RECLAIM, "x", "a", 0);
-    limiter_doubt(limiter, "a", 100);
+    limiter_doubt(limiter, ENDER_RECLAIM, "a", 100);
     ck_assert(limiter_has(limiter, "a"));
     settle(ends ? LIMITER_ENDS : LIMITER_STAYS, 100 + MINUTE - 1);
     ck_assert(limiter_has(limiter, "a") && limiter_counts(limiter, "a", 100 + MINUTE - 1));
@@ -145,15 +145,31 @@ START_TEST(a_refusal_gives_its_place_back)
     limiter_take(limiter, ENDER_RECLAIM, "x", "a", 0);
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_RECLAIM, "x", 0), LIMIT_CAPABILITY);
     ck_assert(limiter_has(limiter, "a"));
-    limiter_withdraw(limiter, "a");
+    limiter_withdraw(limiter, ENDER_RECLAIM, "a");
     ck_assert(!limiter_has(limiter, "a"));
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_RECLAIM, "x", 0), LIMIT_NONE);
     limiter_take(limiter, ENDER_RECLAIM, "x", "a", 0);
-    limiter_doubt(limiter, "a", 0);
+    limiter_doubt(limiter, ENDER_RECLAIM, "a", 0);
     limiter_take(limiter, ENDER_RECLAIM, "x", "a", 10);
-    limiter_withdraw(limiter, "a");
+    limiter_withdraw(limiter, ENDER_RECLAIM, "a");
     ck_assert(limiter_has(limiter, "a"));
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_RECLAIM, "x", 10), LIMIT_CAPABILITY);
+}
+END_TEST
+
+/* Two capabilities may want the same pod to end at the same moment. */
+START_TEST(a_refusal_leaves_another_its_place)
+{
+    begin(&(struct limits){.per_namespace = 1});
+    limiter_take(limiter, ENDER_PLAN, "x", "a", 0);
+    limiter_take(limiter, ENDER_RECLAIM, "x", "a", 0);
+    limiter_withdraw(limiter, ENDER_RECLAIM, "a");
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", 0), LIMIT_NAMESPACE);
+    limiter_done(limiter, ENDER_PLAN, "a", 0);
+    ck_assert(limiter_has(limiter, "a") && limiter_counts(limiter, "a", 0));
+    limiter_take(limiter, ENDER_RECLAIM, "x", "a", 1);
+    limiter_withdraw(limiter, ENDER_RECLAIM, "a");
+    ck_assert(limiter_has(limiter, "a") && limiter_counts(limiter, "a", 1));
 }
 END_TEST
 
@@ -162,7 +178,7 @@ START_TEST(an_eviction_counts_from_its_answer)
 {
     begin(&(struct limits){.of[ENDER_PLAN].per_minute = 1});
     limiter_take(limiter, ENDER_PLAN, "x", "a", 0);
-    limiter_done(limiter, "a", 1500);
+    limiter_done(limiter, ENDER_PLAN, "a", 1500);
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", MINUTE + 1499), LIMIT_CAPABILITY);
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", MINUTE + 1500), LIMIT_NONE);
 }
@@ -236,6 +252,7 @@ int main(void)
     tcase_add_test(tests, reclaim_may_use_all);
     tcase_add_loop_test(tests, an_unknown_outcome_counts_for_a_minute, 0, 2);
     tcase_add_test(tests, a_refusal_gives_its_place_back);
+    tcase_add_test(tests, a_refusal_leaves_another_its_place);
     tcase_add_test(tests, an_eviction_counts_from_its_answer);
     tcase_add_test(tests, what_is_not_known_counts_as_all);
     tcase_add_test(tests, what_is_long_ago_is_forgotten);
