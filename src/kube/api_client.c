@@ -322,14 +322,15 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
         .message = attempt.message,
     };
     int64_t delay_ms = RETRY_FIRST_MS;
-    bool renewed = false;
+    const bool writes = !g_str_equal(call->method, "GET");
+    bool renewed = false, doubted = false; /* an earlier attempt may have done it */
 
     for (;;) {
         g_autoptr(GError) failure = NULL;
         g_autoptr(credential) credential =
             credentials_get(client->credentials, call->deadline_ms, error);
         if (!credential)
-            return OUTCOME_REFUSED;
+            return doubted ? OUTCOME_UNKNOWN : OUTCOME_REFUSED;
 
         g_string_truncate(text, 0);
         attempt = (struct attempt){
@@ -362,8 +363,9 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
         if (!may_repeat(&attempt, call->once) || clock_ms() + wait_ms >= call->deadline_ms ||
             !rest(client, wait_ms)) {
             g_propagate_error(error, g_steal_pointer(&failure));
-            return outcome;
+            return doubted && outcome == OUTCOME_REFUSED ? OUTCOME_UNKNOWN : outcome;
         }
+        doubted |= writes && outcome == OUTCOME_UNKNOWN;
         delay_ms = MIN(delay_ms * 2, RETRY_MAX_MS);
     }
 }

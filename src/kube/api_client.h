@@ -54,7 +54,8 @@ struct api_call {
 };
 
 /* `reply` gets the body of a 2xx. A 404 that is not the API server's but a proxy's is OUTCOME_UNKNOWN. OUTCOME_REFUSED includes "it was certainly never sent"
- * (GPULEDGER_ERROR_UNAVAILABLE); the error's text is the API server's own where it gave one. */
+ * (GPULEDGER_ERROR_UNAVAILABLE), but not of a write whose earlier attempt may have arrived: that is OUTCOME_UNKNOWN, unless
+ * `is_final`; the error's text is the API server's own where it gave one. */
 enum outcome api_client_call(struct api_client *client, const struct api_call *call, GString *reply,
                              GError **error);
 

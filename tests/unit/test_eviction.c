@@ -66,6 +66,22 @@ static const struct {
      2,
      100,
      NULL},
+    /* So may it where only the second attempt is refused; but for a budget, which keeps no pod that ends already. */
+    {{{201, NULL, NULL, FAKE_NO_REPLY, 1}, {403, NULL, NULL, FAKE_KEEP, 1}},
+     EVICTION_UNKNOWN,
+     2,
+     100,
+     "403"},
+    {{{201, NULL, NULL, FAKE_NO_REPLY, 1}, {429, "10", SAYS_OVERLOAD, FAKE_KEEP, 1}},
+     EVICTION_UNKNOWN,
+     2,
+     100,
+     "Too many"},
+    {{{503, NULL, NULL, FAKE_KEEP, 1}, {429, NULL, SAYS_BUDGET, FAKE_KEEP, 1}},
+     EVICTION_LATER,
+     2,
+     100,
+     "disruption budget"},
 };
 
 START_TEST(each_answer_has_its_outcome)
