@@ -11,6 +11,7 @@ struct permits {
     pthread_mutex_t mutex;
     struct limiter *limiter; /* this and what follows under the mutex */
     char *why_stopped;       /* NULL: evictions may be made */
+    int64_t heard_ms;        /* when that was so */
 };
 
 static bool take_capability(const char *item, void *into)
@@ -66,27 +67,43 @@ int64_t permits_min_runtime_ms(const struct permits *permits, enum ender ender)
                : 0;
 }
 
+static int64_t now_of(const struct permits *permits)
+{
+    const struct permits_options *options = &permits->options;
+
+    return options->clock ? options->clock(options->data) : clock_ms();
+}
+
 void permits_stop(struct permits *permits, const char *why)
+{
+    permits_hear(permits, why, now_of(permits));
+}
+
+void permits_hear(struct permits *permits, const char *why, int64_t at_ms)
 {
     pthread_mutex_lock(&permits->mutex);
     g_free(permits->why_stopped);
     permits->why_stopped = g_strdup(why);
+    permits->heard_ms = at_ms;
     pthread_mutex_unlock(&permits->mutex);
 }
 
 char *permits_why_stopped(struct permits *permits)
 {
+    const int64_t stale_ms = permits->options.stale_ms, now_ms = now_of(permits);
+
     pthread_mutex_lock(&permits->mutex);
-    char *why = g_strdup(permits->why_stopped);
+    const bool stale = stale_ms > 0 && now_ms - permits->heard_ms > stale_ms;
+    char *why = g_strdup(permits->why_stopped ? permits->why_stopped
+                         : stale ? "whether they are has not been read for some seconds"
+                                 : NULL);
     pthread_mutex_unlock(&permits->mutex);
     return why;
 }
 
 struct limiter *permits_lock(struct permits *permits, int64_t *ret_now_ms)
 {
-    const struct permits_options *options = &permits->options;
-
-    *ret_now_ms = options->clock ? options->clock(options->data) : clock_ms();
+    *ret_now_ms = now_of(permits);
     pthread_mutex_lock(&permits->mutex);
     return permits->limiter;
 }

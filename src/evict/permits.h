@@ -16,7 +16,8 @@ struct permits;
 struct permits_options {
     struct limits limits;
     bool observes[ENDER_N];
-    bool stopped;                 /* until permits_stop says otherwise */
+    bool stopped;                 /* until permits_stop or permits_hear says otherwise */
+    int64_t stale_ms;             /* so old, what was heard counts no more; 0: it never does */
     int64_t min_runtime_ms;       /* of a pod that is moved or gives back */
     int64_t (*clock)(void *data); /* monotonic milliseconds; NULL: clock_ms */
     void *data;
@@ -31,6 +32,8 @@ int64_t permits_min_runtime_ms(const struct permits *permits, enum ender ender);
 
 /* `why` NULL: evictions may be made. Otherwise none is from here on: why, for people. */
 void permits_stop(struct permits *permits, const char *why);
+/* The same, as it was at that time of their clock. */
+void permits_hear(struct permits *permits, const char *why, int64_t at_ms);
 /* Why no pod ends; NULL: evictions may be made. Free with g_free. */
 char *permits_why_stopped(struct permits *permits);
 

@@ -6,8 +6,8 @@
 #include "base/worker.h"
 #include "kube/clock.h"
 
-#define EVERY_MS 2000
-#define CALL_MS 2000 /* together less than the 5 s in which the key takes effect */
+#define EVERY_MS 1000
+#define CALL_MS 2000
 
 struct stop_key {
     struct api_client *client;
@@ -67,9 +67,10 @@ static char *read_key(const struct stop_key *key)
 
 static void look(struct stop_key *key)
 {
+    const int64_t at_ms = clock_ms();
     g_autofree char *why = read_key(key);
 
-    permits_stop(key->permits, why);
+    permits_hear(key->permits, why, at_ms);
     metrics_set(GAUGE_EVICTIONS_STOPPED, why != NULL);
     if (key->known && g_strcmp0(key->told, why) == 0)
         return;

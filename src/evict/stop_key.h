@@ -2,15 +2,17 @@
 #pragma once
 /*
  * The key that stops all evictions of this process: of the ConfigMap gpuledger-evictions in gpuledger's namespace,
- * the key `stop` with the value "true". A thread reads it every two seconds, and tells the permits. Evictions go on
+ * the key `stop` with the value "true". A thread reads it every second, and tells the permits. Evictions go on
  * where there is no such ConfigMap or key, or it says "false"; whatever else it says, and what cannot be read, stops
- * them.
+ * them. So does what was read too long ago, however long an answer takes: together with an eviction that is sent right
+ * before, that is less than 5 s.
  */
 #include "evict/permits.h"
 #include "kube/api_client.h"
 
 #define STOP_KEY_CONFIGMAP "gpuledger-evictions"
 #define STOP_KEY "stop"
+#define STOP_KEY_STALE_MS 3500 /* of permits that it stops */
 
 struct stop_key;
 

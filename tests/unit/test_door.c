@@ -4,6 +4,7 @@
 
 #include "base/metrics.h"
 #include "evicting_api.h"
+#include "kube/clock.h"
 #include "suite.h"
 
 static const struct evictee web = {.ns = (char *)"ml", .name = (char *)"web", .uid = (char *)"u1"};
@@ -177,6 +178,22 @@ static void stop(void)
     permits_stop(permits, "somebody says so");
 }
 
+START_TEST(what_was_heard_long_ago_counts_no_more)
+{
+    permits = permits_new(&(struct permits_options){.stopped = true, .stale_ms = 3000});
+    accept_evictions(FAKE_ALWAYS);
+    permits_stop(permits, NULL);
+    clock_skip_ms(3000);
+    ck_assert_int_eq(end(NULL), DOOR_OPEN);
+    clock_skip_ms(1);
+    ck_assert_int_eq(end(NULL), DOOR_LATER);
+    permits_stop(permits, NULL);
+    ck_assert_int_eq(end(NULL), DOOR_OPEN);
+    permits_hear(permits, NULL, clock_ms() - 3001);
+    ck_assert_int_eq(end(NULL), DOOR_LATER);
+}
+END_TEST
+
 /* The caller may have read a ConfigMap meanwhile. */
 START_TEST(what_is_stopped_while_the_caller_is_asked_ends_nothing)
 {
@@ -297,6 +314,7 @@ int main(void)
     tcase_add_test(tests, what_is_not_wanted_takes_no_place);
     tcase_add_test(tests, a_command_has_no_limits);
     tcase_add_test(tests, nothing_ends_while_evictions_are_stopped);
+    tcase_add_test(tests, what_was_heard_long_ago_counts_no_more);
     tcase_add_test(tests, what_is_stopped_while_the_caller_is_asked_ends_nothing);
     tcase_add_loop_test(tests, who_serves_no_more_ends_nothing, 0, 2);
     tcase_add_test(tests, what_observes_ends_nothing);

@@ -6,7 +6,8 @@
 #include "suite.h"
 
 #define PATH "GET /api/v1/namespaces/gpu/configmaps/gpuledger-evictions "
-#define EVERY_MS 2000
+#define EVERY_MS 1000
+#define STALE_MS 500 /* less than that, so that it is not read again before */
 
 static struct permits *permits;
 static struct stop_key *key;
@@ -85,6 +86,27 @@ START_TEST(it_is_read_again_and_again)
 }
 END_TEST
 
+/* It says what was so when it was asked for, however long the answer takes. */
+START_TEST(what_was_asked_for_long_ago_counts_no_more)
+{
+    permits_free(permits);
+    permits = permits_new(&(struct permits_options){.stopped = true, .stale_ms = STALE_MS});
+    script(
+        &(struct fake_reply){.match = PATH, .status = 404, .chunks = {SAYS_GONE}, .delay_ms = 200});
+    answer(PATH, FAKE_ALWAYS, 404, SAYS_GONE);
+    key = stop_key_start(client, "gpu", permits, NULL);
+    ck_assert_ptr_nonnull(key);
+    expect_requests(1);
+    clock_skip_ms(STALE_MS + 1);
+    clock_await_waiting(1);
+    g_autofree char *stale = permits_why_stopped(permits);
+    ck_assert_ptr_nonnull(stale);
+    read_again();
+    g_autofree char *fresh = permits_why_stopped(permits);
+    ck_assert_ptr_null(fresh);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("stop_key");
@@ -93,6 +115,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, what_it_says_counts, 0, G_N_ELEMENTS(readings));
     tcase_add_test(tests, it_is_read_again_and_again);
+    tcase_add_test(tests, what_was_asked_for_long_ago_counts_no_more);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

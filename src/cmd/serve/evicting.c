@@ -21,6 +21,7 @@ static struct permits *make_permits(const struct config *config)
                    .for_reclaim = (uint32_t)config->evictions_for_reclaim,
                    .per_namespace = (uint32_t)config->evictions_per_namespace},
         .stopped = true, /* until the key was read */
+        .stale_ms = STOP_KEY_STALE_MS,
         .min_runtime_ms = config->evictions_min_runtime_ms,
     };
 
