@@ -121,6 +121,15 @@ static void take_over(struct reclaimer *reclaimer, const GArray *rows)
     store_unlock(store);
 }
 
+/* A claim that nobody may end for keeps room in vain, and makes its pod wait longer once it has lapsed. */
+static void make_claims(struct reclaimer *reclaimer, const GArray *rows)
+{
+    g_autofree char *stopped = permits_why_stopped(reclaimer->permits);
+
+    if (!stopped)
+        claimants_serve(reclaimer, rows);
+}
+
 /* --- the thread -------------------------------------------------------------------------------------------- */
 
 void reclaimer_look(struct reclaimer *reclaimer)
@@ -136,7 +145,7 @@ void reclaimer_look(struct reclaimer *reclaimer)
     take_over(reclaimer, rows);
     evictions_settle(reclaimer, rows);
     evictions_send(reclaimer, rows);
-    claimants_serve(reclaimer, rows);
+    make_claims(reclaimer, rows);
     claim_views_show(reclaimer->views, claim_book_sheet(reclaimer->book), reclaimer->now_ms);
 }
 

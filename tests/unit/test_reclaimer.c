@@ -304,6 +304,25 @@ START_TEST(a_young_pod_is_left_alone_until_it_is_old_enough)
 }
 END_TEST
 
+/* Else it would lapse, and its pod would wait long after evictions go on. */
+START_TEST(while_evictions_are_stopped_nothing_is_claimed)
+{
+    struct permits *permits = permits_new(&(struct permits_options){.stopped = true});
+
+    reclaimer_free(first.reclaimer);
+    first.reclaimer = new_reclaimer(first.store, permits);
+    pass(&first, 60);
+    ck_assert(!claims || n_claims() == 0);
+    ck_assert_uint_eq(n_dry + n_tried, 0);
+    permits_stop(permits, NULL);
+    pass(&first, 1);
+    ck_assert_uint_eq(n_claims(), 1);
+    reclaimer_free(first.reclaimer);
+    permits_free(permits);
+    first.reclaimer = new_reclaimer(first.store, NULL);
+}
+END_TEST
+
 START_TEST(who_takes_over_goes_on_with_the_claim)
 {
     claim_only();
@@ -731,6 +750,7 @@ int main(void)
     tcase_add_checked_fixture(takeover, setup, teardown);
     tcase_add_test(takeover, what_only_observes_claims_nothing);
     tcase_add_test(takeover, a_young_pod_is_left_alone_until_it_is_old_enough);
+    tcase_add_test(takeover, while_evictions_are_stopped_nothing_is_claimed);
     tcase_add_test(takeover, who_takes_over_goes_on_with_the_claim);
     tcase_add_test(takeover, who_takes_over_evicts_nobody_again);
     tcase_add_test(takeover, both_keep_the_room);
