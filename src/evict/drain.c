@@ -135,11 +135,12 @@ static bool evict(struct step *step, GError **error)
             return true;
         if (answer == DOOR_UNWANTED)
             step->stopped = g_steal_pointer(&failure);
-        if (answer != DOOR_LATER || !pause_for(step))
+        const bool held = g_error_matches(failure, GPULEDGER_ERROR, DOOR_HELD);
+        if (answer != DOOR_LATER || !pause_for(step)) {
+            step->pod->lost = answer == DOOR_LATER && !held && !step->stopped;
             return give_up(step, error, g_steal_pointer(&failure));
-        tell(step, g_error_matches(failure, GPULEDGER_ERROR, DOOR_HELD)
-                       ? failure->message
-                       : "waits for a PodDisruptionBudget");
+        }
+        tell(step, held ? failure->message : "waits for a PodDisruptionBudget");
     }
 }
 
@@ -174,6 +175,7 @@ static bool await_end(struct step *step, GError **error)
         g_clear_error(&failure); /* asked again while there is time */
         tell(step, "is evicted and ends");
     } while (pause_for(step));
+    step->pod->lost = !step->stopped;
     return give_up(step, error,
                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
                                "is evicted, but has not ended in time"));

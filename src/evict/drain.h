@@ -26,7 +26,7 @@ struct drain_pod {
     guint n_ready;
     bool alone; /* its end is enough: no successor is waited for */
     enum drain_state state;
-    bool lost; /* it has failed since its successor was not Ready in time */
+    bool lost; /* it has failed since a budget, its end or its successor did not come in time */
     char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
 };
 

@@ -213,10 +213,11 @@ static bool take_step(const struct executor *executor, const struct relocation_s
     };
     bool ok = drain_run(&query, error);
 
-    if (ok && pod.state == DRAIN_STAYS)
+    const bool stays = ok && pod.state == DRAIN_STAYS;
+    if (stays)
         ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
                        pod.why);
-    if (pod.lost && executor->lost)
+    if ((pod.lost || stays) && executor->lost)
         *executor->lost = g_strdup(step->owner);
     *ret_event = !ok ? EXECUTOR_FAILED : pod.state == DRAIN_GONE ? EXECUTOR_GONE : EXECUTOR_MOVED;
     g_free(pod.why);

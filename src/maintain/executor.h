@@ -58,7 +58,8 @@ struct executor {
     bool *paused;
     /* Set where it stops only since no moves come closer to the goal. NULL: nobody wants to know. */
     bool *stalled;
-    /* Set, to a copy, where it stops only since the controller of this UID has not made a pod again. NULL likewise. */
+    /* Set, to a copy, where it stops only since a pod of the controller of this UID has not moved: it stays after all, its
+     * budget gave nothing, it has not ended or was not made again in time. NULL likewise. */
     char **lost;
     const GArray *past; /* struct executor_past; NULL: none */
 

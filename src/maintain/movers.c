@@ -107,7 +107,9 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
                                 "successor would take that");
     if (!mover->stays && movers->spared && mover->controller.uid &&
         g_hash_table_contains(movers->spared, mover->controller.uid))
-        mover->stays = g_strdup("its controller has not created a pod again within the last hour");
+        mover->stays =
+            g_strdup("within the last hour another pod of its controller was to move, and has "
+                     "not");
     mover->view.uid = NULL;
     mover->view.node_name = NULL;
     if (constraints_decode(movers->arena, &mover->view, &failure))

@@ -227,6 +227,8 @@ static void show_web(void)
     accept_evictions(1);
 }
 
+static bool lost; /* the last one */
+
 static bool drain_web(GError **error)
 {
     struct drain_pod pod = {.ns = "ml", .name = "web", .uid = "uid-web", .note = "to make room"};
@@ -235,6 +237,7 @@ static bool drain_web(GError **error)
     ck_assert_int_eq(pod.state, ok ? DRAIN_EVICTED : DRAIN_FAILED);
     ck_assert_int_eq(pod.why != NULL, !ok);
     g_free(pod.why);
+    lost = pod.lost;
     return ok;
 }
 
@@ -298,6 +301,7 @@ START_TEST(its_end_is_seen)
     show_pod(FAKE_ALWAYS, ends[_i].now);
     show_ready(FAKE_ALWAYS, "r1", 2);
     ck_assert_int_eq(drain_web(&error), ends[_i].ended);
+    ck_assert_int_eq(lost, !ends[_i].ended);
     if (ends[_i].ended)
         return;
     expect_error(error, "ml/web: is evicted, but has not ended in time");
@@ -314,6 +318,7 @@ START_TEST(a_budget_that_gives_nothing_ends_it_in_time)
     answer("/eviction ", FAKE_ALWAYS, 429, SAYS_BUDGET);
     ck_assert(!drain_web(&error));
     expect_error(error, "disruption budget");
+    ck_assert(lost);
     ck_assert_int_ge(clock_passed_ms() - began_ms, TIMEOUT_MS);
     ck_assert_int_lt(clock_passed_ms() - began_ms, TIMEOUT_MS + 2000);
     ck_assert_str_eq(told->str, "ml/web: waits for a PodDisruptionBudget\n");
@@ -332,6 +337,7 @@ START_TEST(a_successor_that_does_not_come_ends_it_in_time)
     ck_assert(!drain_web(&error));
     expect_error(error,
                  "its successor is not Ready in time: of its ReplicaSet's pods 1 are, 2 were");
+    ck_assert(lost);
 }
 END_TEST
 

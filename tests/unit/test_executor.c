@@ -110,6 +110,8 @@ static void tell(void *data, const char *text)
     g_string_append_printf(told, "%s\n", text);
 }
 
+static char *lost;
+
 static void setup(void)
 {
     evicting_begin();
@@ -128,6 +130,7 @@ static void setup(void)
                                  .timeout_ms = 120000,
                                  .paused = &paused,
                                  .stalled = &stalled,
+                                 .lost = &lost,
                                  .look = look,
                                  .may_go_on = may_go_on,
                                  .is_wanted = is_wanted,
@@ -145,6 +148,7 @@ static void setup(void)
 static void teardown(void)
 {
     keeping_free(kept);
+    g_clear_pointer(&lost, g_free);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
     evicting_end();
     g_string_free(told, TRUE);
@@ -300,8 +304,16 @@ static const struct {
     int status; /* of its eviction */
     bool force;
     const char *text, *error;
+    bool lost; /* others may move */
 } failures[] = {
     {{.name = "a", .owner = "own-a"}, 403, false, NULL, "stopped: ml/a: "},
+    /* Its author has had second thoughts. */
+    {{.name = "a", .owner = "own-a", .annotations = "{\"karpenter.sh/do-not-disrupt\":\"true\"}"},
+     201,
+     false,
+     NULL,
+     "ml/a stays: one of its annotations says so",
+     true},
     {{.name = "a", .owner = "own-a"}, 409, false, NULL, "stopped: ml/a: "},
     {{.name = "a", .owner = "own-a"}, 500, false, NULL, "stopped: ml/a: "},
     {{.name = "a", .owner = "own-a"},
@@ -309,13 +321,19 @@ static const struct {
      false,
      SAYS_BUDGETS,
      "more than one PodDisruptionBudget"},
-    {{.name = "a", .owner = "own-a", .kind = "DaemonSet"}, 201, true, NULL, "ml/a stays: its Dae"},
-    {{.name = "a"}, 201, false, NULL, "ml/a stays: nobody makes it again"},
+    {{.name = "a", .owner = "own-a", .kind = "DaemonSet"},
+     201,
+     true,
+     NULL,
+     "ml/a stays: its Dae",
+     true},
+    {{.name = "a"}, 201, false, NULL, "ml/a stays: nobody makes it again", true},
     {{.name = "a", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"},
      201,
      true,
      NULL,
-     "ml/a stays: it is kubelet's own"},
+     "ml/a stays: it is kubelet's own",
+     true},
 };
 
 START_TEST(a_step_that_fails_ends_it)
@@ -331,6 +349,7 @@ START_TEST(a_step_that_fails_ends_it)
     ck_assert_uint_eq(count_evictions(), 0);
     ck_assert_uint_eq(count_requests("/default/events ", "\"reason\":\"GPUPlanStopped\""), 1);
     ck_assert(!paused && !stalled);
+    ck_assert_str_eq(lost ? lost : "", failures[_i].lost ? "own-a" : "");
 }
 END_TEST
 

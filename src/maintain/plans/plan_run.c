@@ -34,7 +34,7 @@ struct run {
     char *gone; /* UID of the pod that went last; or NULL */
     int64_t asked_ms, told_ms;
     char *waiter_uid; /* of the pod that waits for which it is, as far as it is known */
-    char *lost;       /* UID of a controller that has not made its pod again; or NULL */
+    char *lost;       /* UID of a controller whose pod has not moved; or NULL */
     bool stalled;
     bool left; /* to whoever serves next: nothing is written any more */
     bool paused;
@@ -512,8 +512,8 @@ static void leave_waiter(struct run *run, bool ok, const char *why)
     g_clear_pointer(&status->waiter, g_free);
 }
 
-/* An order 'waiting' goes on without the pods of a controller that has not made one again: any tenant could have one
- * that never does. */
+/* An order 'waiting' goes on without the pods of a controller of which one has not moved: any tenant could have one
+ * that never ends, or is never made again. */
 static void pass_over_lost(struct run *run)
 {
     const int64_t until_ms = clock_ms() + PASSED_MS;

@@ -12,8 +12,8 @@ struct plan_run_args {
     uint64_t term;         /* in which this replica serves, as long as it goes on */
     const GArray *past;    /* struct executor_past, as struct executor has it */
     GHashTable *
-        passed; /* UIDs of pods that wait and are passed over, and of controllers whose pods stay, since they have
-                 * made none again -> int64_t: until when, by clock_ms */
+        passed; /* UIDs of pods that wait and are passed over, and of controllers whose pods stay, since one of them
+                 * has not moved -> int64_t: until when, by clock_ms */
     GHashTable *turns; /* of those who wait (waiting_turns_new) */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
