@@ -48,15 +48,6 @@ static enum door_answer stay(const struct door_order *order, const char *why, GE
     return DOOR_STAYS;
 }
 
-/* What has not started yet has not run, nor has what says that it starts later. */
-int64_t door_too_young_ms(const struct door_order *order, const struct evictee *evictee)
-{
-    const int64_t min_ms = permits_min_runtime_ms(order->permits, order->ender);
-    const int64_t ran_ms = g_get_real_time() / 1000 - evictee->started_s * 1000;
-
-    return evictee->started_s == 0 ? min_ms : CLAMP(min_ms - ran_ms, 0, min_ms);
-}
-
 enum door_answer door_look(const struct door_order *order, struct evictee *ret_evictee,
                            GError **error)
 {
@@ -78,8 +69,8 @@ enum door_answer door_look(const struct door_order *order, struct evictee *ret_e
     const enum pod_tie tie = may_end_not(order->ender, order->force, ret_evictee->ties);
     if (tie)
         return stay(order, may_end_text(tie), error);
-    if (door_too_young_ms(order, ret_evictee) > 0)
-        return stay(order, "it has run for less than --evictions-min-runtime", error);
+    if (permits_young_ms(order->permits, order->ender, ret_evictee->started_s) > 0)
+        return stay(order, PERMITS_YOUNG, error);
     return DOOR_OPEN;
 }
 

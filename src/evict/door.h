@@ -66,10 +66,6 @@ enum door_answer {
 enum door_answer door_look(const struct door_order *order, struct evictee *ret_evictee,
                            GError **error);
 
-/* Of what door_look has read: how long it has yet to run before it may end (--evictions-min-runtime); 0: long
- * enough. */
-int64_t door_too_young_ms(const struct door_order *order, const struct evictee *evictee);
-
 /* Of what door_look has read, or its caller knows: DOOR_OPEN, _LATER, _FAILED or _UNKNOWN. */
 enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
                           GError **error);

@@ -32,11 +32,11 @@ static int64_t read_time(const char *text)
     return time ? g_date_time_to_unix(time) : 0;
 }
 
-static const char *started_of(const cJSON *object)
+int64_t evictee_started_s(const struct pod_view *pod)
 {
-    const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(pod->object, "status");
 
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "startTime"));
+    return read_time(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "startTime")));
 }
 
 void evictee_set(struct evictee *evictee, const struct pod_view *pod)
@@ -51,7 +51,7 @@ void evictee_set(struct evictee *evictee, const struct pod_view *pod)
         .placed = pod_view_is_bound(pod),
         .ended = pod_view_is_terminal(pod),
         .ends = pod->terminating,
-        .started_s = read_time(started_of(pod->object)),
+        .started_s = evictee_started_s(pod),
     };
 }
 

@@ -24,6 +24,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(evictee, evictee_clear)
 
 /* The same of a pod that somebody has read; `ready` stays false. */
 void evictee_set(struct evictee *evictee, const struct pod_view *pod);
+/* Likewise, as `started_s`. */
+int64_t evictee_started_s(const struct pod_view *pod);
 
 /* OUTCOME_NOT_FOUND: there is no such pod any more. */
 enum outcome evictee_read(struct api_client *client, const char *ns, const char *name,

@@ -60,11 +60,14 @@ bool permits_observe(const struct permits *permits, enum ender ender)
     return permits && permits->options.observes[ender];
 }
 
-int64_t permits_min_runtime_ms(const struct permits *permits, enum ender ender)
+/* What has not started yet has not run, nor has what says that it starts later. */
+int64_t permits_young_ms(const struct permits *permits, enum ender ender, int64_t started_s)
 {
-    return permits && (ender == ENDER_PLAN || ender == ENDER_RECLAIM)
-               ? permits->options.min_runtime_ms
-               : 0;
+    const bool bound = permits && (ender == ENDER_PLAN || ender == ENDER_RECLAIM);
+    const int64_t min_ms = bound ? permits->options.min_runtime_ms : 0;
+    const int64_t ran_ms = g_get_real_time() / 1000 - started_s * 1000;
+
+    return started_s == 0 ? min_ms : CLAMP(min_ms - ran_ms, 0, min_ms);
 }
 
 static int64_t now_of(const struct permits *permits)

@@ -28,7 +28,10 @@ void permits_free(struct permits *permits); /* NULL is ignored */
 
 /* The capability decides, logs and counts, and no pod ends. NULL permits: it does not only observe. */
 bool permits_observe(const struct permits *permits, enum ender ender);
-int64_t permits_min_runtime_ms(const struct permits *permits, enum ender ender);
+/* How long a pod that kubelet has had since then (Unix time; 0: not yet) has still to run before it may be evicted;
+ * at most the whole minimum. */
+#define PERMITS_YOUNG "it has run for less than --evictions-min-runtime"
+int64_t permits_young_ms(const struct permits *permits, enum ender ender, int64_t started_s);
 
 /* `why` NULL: evictions may be made. Otherwise none is from here on: why, for people. */
 void permits_stop(struct permits *permits, const char *why);

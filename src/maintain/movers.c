@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "maintain/movers.h"
 
+#include "evict/eviction.h"
 #include "wire/constraints.h"
 
 #define LIST_MS 30000
@@ -9,7 +10,8 @@ struct movers {
     struct cluster *cluster;
     bool force;
     GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
-    int64_t most;       /* the priority above which they stay */
+    const struct permits *permits; /* NULL: how long a pod has run does not matter */
+    int64_t most; /* the priority above which they stay */
     struct json_arena *arena;
     GPtrArray *list; /* struct mover */
 };
@@ -30,6 +32,7 @@ struct movers *movers_new(struct cluster *cluster, bool force)
     *movers = (struct movers){cluster,
                               force,
                               NULL,
+                              NULL,
                               INT64_MAX,
                               json_arena_new(),
                               g_ptr_array_new_with_free_func(mover_free)};
@@ -44,6 +47,11 @@ void movers_spare_above(struct movers *movers, int64_t priority)
 void movers_spare_owners(struct movers *movers, GHashTable *owners)
 {
     movers->spared = owners;
+}
+
+void movers_spare_new(struct movers *movers, const struct permits *permits)
+{
+    movers->permits = permits;
 }
 
 void movers_free(struct movers *movers)
@@ -110,6 +118,8 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
         mover->stays =
             g_strdup("within the last hour another pod of its controller was to move, and has "
                      "not");
+    if (!mover->stays && permits_young_ms(movers->permits, ENDER_PLAN, evictee_started_s(pod)) > 0)
+        mover->stays = g_strdup(PERMITS_YOUNG);
     mover->view.uid = NULL;
     mover->view.node_name = NULL;
     if (constraints_decode(movers->arena, &mover->view, &failure))

@@ -8,6 +8,7 @@
  *
  * One thread.
  */
+#include "evict/permits.h"
 #include "policy/victims/may_end.h"
 #include "store/cluster.h"
 #include "wire/controller.h"
@@ -34,6 +35,9 @@ void movers_spare_above(struct movers *movers, int64_t priority);
 
 /* Likewise, pods of these controllers stay: a set of UIDs, borrowed. */
 void movers_spare_owners(struct movers *movers, GHashTable *owners);
+
+/* Likewise, pods stay that have run for less than these say; borrowed. NULL: none. */
+void movers_spare_new(struct movers *movers, const struct permits *permits);
 
 /* Reads the pods of that node; the store's lock is taken, not held. False, with an error: they cannot be
  * read. */

@@ -568,6 +568,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
     if (query->ends)
         movers_spare_above(work.movers, work.admit.priority);
     movers_spare_owners(work.movers, query->spared);
+    movers_spare_new(work.movers, query->permits);
     if (found->reached || found->why)
         return g_steal_pointer(&found);
     if (!look(&work, error))

@@ -7,6 +7,7 @@
  * changed anywhere. One thread.
  */
 #include "explain/card_place.h"
+#include "evict/permits.h"
 #include "json/json.h"
 #include "store/cluster.h"
 #include "wire/plan_mark.h"
@@ -36,7 +37,8 @@ struct relocation_query {
      * room. Only with `admit`. NULL: pods move. */
     GHashTable *ends;
     GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
-    bool force;         /* pods that nobody makes again may be moved, too */
+    const struct permits *permits; /* how long a pod has to have run; NULL: it does not matter */
+    bool force; /* pods that nobody makes again may be moved, too */
 };
 
 #define RELOCATION_LEFT "left by " /* the pod's UID: so begins the UID of a room for nobody */

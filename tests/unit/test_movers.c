@@ -40,7 +40,9 @@ struct candidate {
     const char *labels;      /* of the pod: "\"k\":\"v\"" */
     bool deleted, no_gpu;
     int priority;
+    const char *started; /* JSON of the status: ",\"startTime\":\"…\"" */
 };
+static struct permits *permits; /* NULL: none */
 
 static const char *text_of(struct candidate candidate)
 {
@@ -56,11 +58,12 @@ static const char *text_of(struct candidate candidate)
         "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":"
         "\"true\"%s}%s%s},\"spec\":{\"nodeName\":\"n1\",\"priority\":%d,\"containers\":[{"
         "\"name\":\"c\",\"resources\":{\"limits\":{\"%s\":\"2\"}}}]},\"status\":{\"phase\":"
-        "\"Running\"}}",
+        "\"Running\"%s}}",
         candidate.labels ? candidate.labels : "",
         candidate.annotations ? candidate.annotations : "", owners,
         candidate.deleted ? ",\"deletionTimestamp\":\"2026-01-05T12:00:00Z\"" : "",
-        candidate.priority, candidate.no_gpu ? "cpu" : MEM));
+        candidate.priority, candidate.no_gpu ? "cpu" : MEM,
+        candidate.started ? candidate.started : ""));
 }
 
 /* In the ledger as well, if `held`. */
@@ -69,6 +72,7 @@ static struct movers *read_pod(struct candidate candidate, bool held, bool force
     const char *text = text_of(candidate);
     struct movers *movers = movers_new(cluster, force);
 
+    movers_spare_new(movers, permits);
     if (held) {
         g_autoptr(json_arena) arena = json_arena_new();
         struct pod_view view;
@@ -126,6 +130,28 @@ START_TEST(who_may_be_moved)
     ck_assert_str_eq(movers_get(movers, 0)->uid, "a");
     ck_assert_msg(g_strcmp0(movers_get(movers, 0)->stays, candidates[_i].stays) == 0, "%s",
                   movers_get(movers, 0)->stays);
+}
+END_TEST
+
+static const struct {
+    const char *started; /* the clock begins at 12:00 */
+    bool stays;
+} runs[] = {
+    {",\"startTime\":\"2026-01-05T11:50:00Z\"", false},
+    {",\"startTime\":\"2026-01-05T11:50:01Z\"", true},
+    {NULL, true},
+};
+
+/* Else a plan would choose it, and stop where it is to be evicted. */
+START_TEST(who_has_not_run_for_long_enough_stays)
+{
+    permits = permits_new(&(struct permits_options){.min_runtime_ms = 600000});
+    g_autoptr(movers) movers =
+        read_pod((struct candidate){.owner = "Job", .started = runs[_i].started}, true, false);
+
+    ck_assert_msg(g_strcmp0(movers_get(movers, 0)->stays, runs[_i].stays ? PERMITS_YOUNG : NULL) == 0,
+                  "%s", movers_get(movers, 0)->stays);
+    g_clear_pointer(&permits, permits_free);
 }
 END_TEST
 
@@ -240,6 +266,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, who_may_be_moved, 0, G_N_ELEMENTS(candidates));
+    tcase_add_loop_test(tests, who_has_not_run_for_long_enough_stays, 0, G_N_ELEMENTS(runs));
     tcase_add_loop_test(tests, only_pods_of_the_ledger_are_moved, 0, 3);
     tcase_add_test(tests, a_mover_has_neither_uid_nor_node);
     tcase_add_loop_test(tests, the_more_important_stay, 0, 3);

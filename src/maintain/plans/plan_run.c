@@ -166,6 +166,7 @@ static struct relocation_query query_of(const struct plan_run_args *args)
         .per_node = order->budgets.per_node,
         .per_namespace = order->budgets.per_namespace,
         .spared = order->aim.waits ? args->passed : NULL,
+        .permits = args->with->permits,
     };
 }
 
