@@ -49,6 +49,8 @@ struct limiter *limiter_new(const struct limits *limits)
     struct limiter *limiter = g_new(struct limiter, 1);
 
     *limiter = (struct limiter){*limits, g_array_new(FALSE, TRUE, sizeof(struct entry))};
+    if (limits->per_minute > 0) /* others are not shut out */
+        limiter->limits.for_reclaim = MIN(limits->for_reclaim, limits->per_minute - 1);
     if (limiter->limits.minute_ms == 0)
         limiter->limits.minute_ms = RATE_MINUTE_MS;
     g_array_set_clear_func(limiter->entries, clear_entry);

@@ -14,7 +14,7 @@
 /* 0: any number. */
 struct limits {
     uint32_t per_minute;    /* of all capabilities */
-    uint32_t for_reclaim;   /* of these, which only ENDER_RECLAIM may use */
+    uint32_t for_reclaim;   /* of these, which only ENDER_RECLAIM may use; all but one at most */
     uint32_t per_namespace; /* a minute, of the pods of one */
     struct {
         uint32_t per_minute, at_once;

@@ -107,6 +107,17 @@ START_TEST(a_share_of_all_is_for_reclaim)
 }
 END_TEST
 
+/* Also where its share was meant for a larger minute. */
+START_TEST(the_share_for_reclaim_shuts_no_other_out)
+{
+    begin(&(struct limits){.per_minute = 10, .for_reclaim = 15});
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", 0), LIMIT_NONE);
+    evict(ENDER_PLAN, "x", "a", 0);
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", 0), LIMIT_CLUSTER);
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_RECLAIM, "x", 0), LIMIT_NONE);
+}
+END_TEST
+
 /* Reclaim may use what others leave, too; then they wait for all. */
 START_TEST(reclaim_may_use_all)
 {
@@ -249,6 +260,7 @@ int main(void)
     tcase_add_test(tests, so_many_end_within_a_minute);
     tcase_add_test(tests, a_namespace_loses_so_many_whoever_evicts);
     tcase_add_test(tests, a_share_of_all_is_for_reclaim);
+    tcase_add_test(tests, the_share_for_reclaim_shuts_no_other_out);
     tcase_add_test(tests, reclaim_may_use_all);
     tcase_add_loop_test(tests, an_unknown_outcome_counts_for_a_minute, 0, 2);
     tcase_add_test(tests, a_refusal_gives_its_place_back);

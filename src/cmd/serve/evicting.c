@@ -18,7 +18,7 @@ static struct permits *make_permits(const struct config *config)
 {
     struct permits_options options = {
         .limits = {.per_minute = (uint32_t)config->evictions_per_minute,
-                   .for_reclaim = (uint32_t)config->evictions_for_reclaim,
+                   .for_reclaim = config->reclaim ? (uint32_t)config->evictions_for_reclaim : 0,
                    .per_namespace = (uint32_t)config->evictions_per_namespace},
         .stopped = true, /* until the key was read */
         .stale_ms = STOP_KEY_STALE_MS,
