@@ -172,7 +172,10 @@ static enum door_answer ask(const struct door_order *order, GError **error)
 {
     if (order->is_wanted && !order->is_wanted(order->data, error))
         return DOOR_UNWANTED;
-    return serves(order) ? check_stop(order, error) : DOOR_UNWANTED;
+    if (serves(order))
+        return check_stop(order, error);
+    leadership_set_error(error);
+    return DOOR_UNWANTED;
 }
 
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,

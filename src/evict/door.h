@@ -57,9 +57,9 @@ enum door_answer {
     DOOR_LATER, /* a budget, a limit or the stop key keeps it from ending now, or another controller moves it
                     * away first: the error says which */
     DOOR_OBSERVED, /* it would end, and the capability only observes; with an error */
-    DOOR_UNWANTED, /* the caller says no, or another replica serves */
-    DOOR_FAILED,   /* it cannot be read, or the API server refuses; with an error */
-    DOOR_UNKNOWN,  /* it may have ended, or may yet; with an error */
+    DOOR_UNWANTED, /* the caller says no, perhaps with an error, or another replica serves, with one */
+    DOOR_FAILED,  /* it cannot be read, or the API server refuses; with an error */
+    DOOR_UNKNOWN, /* it may have ended, or may yet; with an error */
 };
 
 /* DOOR_OPEN, _GONE, _ENDS, _STAYS or _FAILED. What was read of it is cleared by evictee_clear, whatever the answer. */

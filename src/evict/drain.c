@@ -74,6 +74,8 @@ static struct door_order order_of(struct step *step)
     return (struct door_order){.client = query->client,
                                .ender = query->ender,
                                .permits = query->permits,
+                               .leadership = query->leadership,
+                               .term = query->term,
                                .force = query->force,
                                .ns = pod->ns,
                                .name = pod->name,

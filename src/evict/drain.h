@@ -36,6 +36,8 @@ struct drain_query {
     guint n_pods;
     enum ender ender;        /* the rule of which pods stay */
     struct permits *permits; /* as struct door_order has them */
+    struct leadership *leadership; /* likewise */
+    uint64_t term;
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
     void (*progress)(void *data, const char *text);

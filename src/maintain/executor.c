@@ -205,6 +205,8 @@ static bool take_step(const struct executor *executor, const struct relocation_s
         .n_pods = 1,
         .ender = ENDER_PLAN,
         .permits = executor->permits,
+        .leadership = executor->leadership,
+        .term = executor->term,
         .force = executor->force,
         .timeout_ms = executor->timeout_ms,
         .progress = executor->tell,

@@ -43,7 +43,9 @@ struct executor_past {
 
 struct executor {
     struct api_client *client;
-    struct permits *permits; /* as struct door_order has them */
+    struct permits *permits; /* these as struct door_order has them */
+    struct leadership *leadership;
+    uint64_t term;
     struct keeping *keeping;
     struct executor_budgets budgets;
     const struct moves *moves;   /* of the hour, if it has a bound */

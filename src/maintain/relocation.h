@@ -38,7 +38,7 @@ struct relocation_query {
     GHashTable *ends;
     GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
     const struct permits *permits; /* how long a pod has to have run; NULL: it does not matter */
-    bool force; /* pods that nobody makes again may be moved, too */
+    bool force;                    /* pods that nobody makes again may be moved, too */
 };
 
 #define RELOCATION_LEFT "left by " /* the pod's UID: so begins the UID of a room for nobody */

@@ -40,10 +40,22 @@ static bool go_on(void *data, GError **error)
     return false;
 }
 
+static unsigned n_terms, term_until; /* how often it was asked; how often it serves, 0: always */
+
+static uint64_t term_of(struct leadership *leadership)
+{
+    return term_until == 0 || n_terms++ < term_until ? 7 : 8;
+}
+
+static const struct leadership_ops ops = {.term = term_of};
+static struct leadership leader = {&ops};
+
 static bool drain(struct drain_pod *pods, guint n, bool force, GError **error)
 {
     return drain_run(&(struct drain_query){.client = client,
                                            .ender = ENDER_DRAIN,
+                                           .leadership = &leader,
+                                           .term = 7,
                                            .pods = pods,
                                            .n_pods = n,
                                            .force = force,
@@ -341,6 +353,31 @@ START_TEST(a_successor_that_does_not_come_ends_it_in_time)
 }
 END_TEST
 
+/* Between two of its evictions. */
+START_TEST(who_serves_no_more_ends_nobody_else)
+{
+    struct drain_pod pods[] = {{.ns = "ml", .name = "a"}, {.ns = "ml", .name = "b"}};
+    g_autoptr(GError) error = NULL;
+
+    n_terms = 0;
+    term_until = 1;
+    show_pod(2, (struct api_pod){.name = "a", .owner = "r1"});
+    show_pod(FAKE_ALWAYS, (struct api_pod){.name = "b", .owner = "r1"});
+    hide_pod(FAKE_ALWAYS, "a");
+    show_ready(FAKE_ALWAYS, "r1", 2);
+    accept_evictions(FAKE_ALWAYS);
+    ck_assert(!drain(pods, 2, false, &error));
+    expect_error(error, "ml/b: this replica of gpuledger stands by");
+    ck_assert_uint_eq(count_evictions(), 1);
+    ck_assert_int_eq(pods[0].state, DRAIN_EVICTED);
+    ck_assert_int_eq(pods[1].state, DRAIN_FAILED);
+    ck_assert(!pods[1].lost);
+    for (int i = 0; i < 2; i++)
+        g_free(pods[i].why);
+    term_until = 0;
+}
+END_TEST
+
 /* How many are Ready has to be known before. */
 START_TEST(nobody_ends_whose_successor_nobody_could_know)
 {
@@ -490,6 +527,7 @@ int main(void)
     tcase_add_test(tests, nobody_ends_whose_successor_nobody_could_know);
     tcase_add_test(tests, an_eviction_without_an_answer_ends_it);
     tcase_add_test(tests, an_event_that_is_lost_is_told);
+    tcase_add_test(tests, who_serves_no_more_ends_nobody_else);
     tcase_add_loop_test(tests, what_nobody_wants_any_more_stops, 0, G_N_ELEMENTS(stops));
     tcase_add_loop_test(tests, what_another_one_has_begun_is_finished, 0, G_N_ELEMENTS(begun));
     tcase_add_test(tests, who_is_about_to_end_is_waited_for);

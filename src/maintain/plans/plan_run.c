@@ -465,6 +465,8 @@ static bool execute(struct run *run, GError **error)
     const struct executor executor = {
         .client = args->with->client,
         .permits = args->with->permits,
+        .leadership = args->with->leadership,
+        .term = args->term,
         .keeping = run->keeping,
         .budgets = order->budgets,
         .moves = &moves,
