@@ -127,7 +127,8 @@ void reclaimer_note_stay(struct reclaimer *reclaimer, const struct door_order *o
                          const struct evictee *evictee, const char *why)
 {
     const bool tied = may_end_not(order->ender, order->force, evictee->ties) != 0;
-    const int64_t young_ms = tied ? 0 : permits_young_ms(order->permits, order->ender, evictee->started_s);
+    const int64_t young_ms =
+        tied ? 0 : permits_young_ms(order->permits, order->ender, evictee->started_s);
     g_autofree char *pod = g_strdup_printf("%s/%s", order->ns, order->name);
 
     reclaimer_set_time(reclaimer->stays, order->uid,

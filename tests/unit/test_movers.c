@@ -149,7 +149,8 @@ START_TEST(who_has_not_run_for_long_enough_stays)
     g_autoptr(movers) movers =
         read_pod((struct candidate){.owner = "Job", .started = runs[_i].started}, true, false);
 
-    ck_assert_msg(g_strcmp0(movers_get(movers, 0)->stays, runs[_i].stays ? PERMITS_YOUNG : NULL) == 0,
+    ck_assert_msg(g_strcmp0(movers_get(movers, 0)->stays, runs[_i].stays ? PERMITS_YOUNG : NULL) ==
+                      0,
                   "%s", movers_get(movers, 0)->stays);
     g_clear_pointer(&permits, permits_free);
 }

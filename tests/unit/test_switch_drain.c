@@ -397,7 +397,7 @@ END_TEST
 
 /* --- the term --------------------------------------------------------------------------------- */
 
-/* It is asked before each, and with an hour once more when the place is taken. */
+/* It is asked right before each, and with an hour when the place was taken, which then is lost. */
 static const struct {
     unsigned until;
     bool per_hour;
@@ -405,7 +405,7 @@ static const struct {
     unsigned booked;
 } term_rows[] = {
     {0, false, 3, 0}, {3, false, 3, 0}, {2, false, 2, 0}, {1, false, 1, 0},
-    {1, true, 0, 1},  {2, true, 1, 1},  {3, true, 1, 2},
+    {1, true, 0, 1},  {2, true, 1, 2},  {3, true, 1, 2},
 };
 
 START_TEST(nobody_ends_after_the_term)
