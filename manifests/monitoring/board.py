@@ -50,6 +50,10 @@ ROWS = {
          [("sum by (result) (rate(gpuledger_preempt_nodes_total[5m]))", "{{result}}")]),
         ("Pods that kubelet rejected", "timeseries", "ops", 8, "",
          [("sum by (reason) (rate(gpuledger_rejected_pods_total[5m]))", "{{reason}}")]),
+        ("Evictions", "timeseries", "ops", 16, "By capability, and what became of them.",
+         [("sum by (capability, outcome) (rate(gpuledger_evictions_total[5m])) > 0", "{{capability}}: {{outcome}}")]),
+        ("Evictions are stopped", "stat", "none", 8, "By the stop key, or since it cannot be read.",
+         [("max(gpuledger_evictions_stopped)", "")]),
     ],
     "The program": [
         ("Calls to the API server", "timeseries", "ops", 8, "By how they ended; watches apart.",
