@@ -34,8 +34,8 @@ struct drain_query {
     struct api_client *client;
     struct drain_pod *pods;
     guint n_pods;
-    enum ender ender;        /* the rule of which pods stay */
-    struct permits *permits; /* as struct door_order has them */
+    enum ender ender;              /* the rule of which pods stay */
+    struct permits *permits;       /* as struct door_order has them */
     struct leadership *leadership; /* likewise */
     uint64_t term;
     bool force;

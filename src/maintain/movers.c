@@ -9,7 +9,7 @@
 struct movers {
     struct cluster *cluster;
     bool force;
-    GHashTable *spared; /* UIDs of controllers whose pods stay; NULL: none */
+    GHashTable *spared;            /* UIDs of controllers whose pods stay; NULL: none */
     const struct permits *permits; /* NULL: how long a pod has run does not matter */
     int64_t most;                  /* the priority above which they stay */
     struct json_arena *arena;

@@ -64,10 +64,9 @@ struct store_options {
     bool gangs_unhurried;        /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
     bool reclaim_uncontrolled; /* also from pods that no controller creates again */
-    bool
-        lend_unreclaimable; /* a namespace may have more than its min by any pod, and not only by those
-                                * that are taken back */
-    int64_t reclaim_delay_ms;  /* for whom that has waited for so long */
+    /* A namespace may have more than its min by any pod, and not only by those that are taken back. */
+    bool lend_unreclaimable;
+    int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     bool claims_on_nodes; /* claims are what Nodes show: of a saved cluster, where nobody ends */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;

@@ -25,7 +25,7 @@ struct arrivals_image {
     struct arrival_stamp all;    /* of all nodes, at that moment */
     const struct ledger *ledger; /* these two while it begins */
     const struct nominations *nominations;
-    GArray *entries;   /* in order; NULL: not asked for yet */
+    GArray *entries; /* in order; NULL: not asked for yet */
     GArray *schedulers;
 };
 

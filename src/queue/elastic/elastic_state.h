@@ -93,7 +93,7 @@ struct waiter {
     const char *uid; /* the table's */
     char *ns;
     struct request *request;
-    bool hopeless; /* it cannot come, whatever ends: nothing is kept for it */
+    bool hopeless;    /* it cannot come, whatever ends: nothing is kept for it */
     enum pod_tie tie; /* elastic_room_tie */
     struct elastic_account
         *account; /* what it asks for counts there; NULL: not counted, or nowhere */
@@ -127,7 +127,7 @@ struct elastic_quotas {
     struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */
     uint64_t round;                             /* counts changes of the keys */
     uint64_t n_examined; /* nodes, for pods that wait, ever: for tests of the work that is done */
-    uint64_t verifying; /* the number of the verification under way, or of the last; from 1 on */
+    uint64_t verifying;  /* the number of the verification under way, or of the last; from 1 on */
     bool looked[ELASTIC_KEYS_MAX]; /* they are of the sums as they are */
 };
 

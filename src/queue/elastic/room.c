@@ -18,7 +18,7 @@ struct elastic_room {
     const struct request *request;
     bool closed;      /* by a limit that is not kept */
     enum pod_tie tie; /* elastic_room_tie */
-    guint n;     /* 0: the pod's namespace has no quota that is kept */
+    guint n;          /* 0: the pod's namespace has no quota that is kept */
     struct level levels[ELASTIC_DEPTH_MAX + 1]; /* from the pod's own upwards */
 };
 
