@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import tempfile
 import time
 
@@ -232,7 +233,10 @@ def scenario_quotas_stopped(tap):
 
     def bound(world, namespace):
         return len([1 for node in of_namespace(world, namespace).values() if node])
-    stopped = 'gpuledger_evictions_total{capability="reclaim",outcome="stopped"} 0'
+
+    def looks(world):
+        text = world.ops("/metrics", raw=True).decode()
+        return sum(int(n) for n in re.findall(r"(?m)^gpuledger_reclaim_looks_total\S* (\d+)$", text))
     with World(tap) as world:
         world.kustomize("overlays/quotas")
         world.kustomize("overlays/reclaim")
@@ -248,7 +252,9 @@ def scenario_quotas_stopped(tap):
         world.client.create(stop("true"))
         wait_for(lambda: b"evictions ok, but stopped" in world.ops("/readyz?verbose", raw=True), what="it says so")
         world.client.create(owned("q0", "other"))
-        wait_for(lambda: stopped not in world.ops("/metrics", raw=True).decode(), 60, what="an eviction was stopped")
+        wait_for(lambda: any(one["name"] == "q0" for one in world.ops("/api/v1/waiting")["pods"]), 60, what="it waits")
+        before = looks(world)
+        wait_for(lambda: looks(world) > before + 8, 60, what="it was looked at, past its delay")
         tap.equal((bound(world, "default"), bound(world, "other")), (2, 0), "nobody ends")
         world.client.patch("ConfigMap", "gpuledger-evictions", {"data": {"stop": "false"}}, namespace=SYSTEM)
         wait_for(lambda: bound(world, "other") == 1, 60, what="the other's pod has come")

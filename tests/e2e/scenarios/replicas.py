@@ -23,7 +23,7 @@ from gpushare import IDX
 from kubeapi import ApiError, Client, pod_object, wait_for
 from proxy import Proxy
 from truth import Auditor, holding
-from world import RESOURCE, SEED, SYSTEM, World, free_ports, program
+from world import ACCOUNT, RESOURCE, SEED, SYSTEM, World, free_ports, program
 
 LEASE = "gpuledger"
 LEASE_S = 3
@@ -40,6 +40,13 @@ CALL_S = 4  # how long a caller waits for a bind
 CANARY_S = 60
 
 FAILURES = (OSError, http.client.HTTPException, ApiError, json.JSONDecodeError)
+
+
+def own_pod(name):
+    """Of the account that the program has: no other pod may it label."""
+    pod = pod_object(name, namespace=SYSTEM, scheduler="nobody")
+    pod["spec"]["serviceAccountName"] = ACCOUNT
+    return pod
 
 
 class Replica:
@@ -478,7 +485,7 @@ def scenario_replicas(tap):
         prepare(world)
         replicas = []
         for name in ("gpuledger-0", "gpuledger-1"):
-            world.client.create(pod_object(name, namespace=SYSTEM, scheduler="nobody"))
+            world.client.create(own_pod(name))
             replicas.append(stack.enter_context(Replica(world, name)))
         truth = stack.enter_context(audit_of(world))
         watch = stack.enter_context(LeaseWatch(world.client))
@@ -552,7 +559,7 @@ def scenario_replicas_successor(tap):
         labels = {"app.kubernetes.io/name": "gpuledger"}
 
         def run(name, *options):
-            pod = pod_object(name, namespace=SYSTEM, scheduler="nobody")
+            pod = own_pod(name)
             pod["metadata"]["labels"] = labels
             world.client.create(pod)
             options = [f"--pod-name={name}", *own, *options]
