@@ -187,12 +187,11 @@ def scenario_quotas_reclaim(tap):
         world.node("n1", [10] * 6)
         world.start("--elastic-quotas", "--reclaim", "--reclaim-delay=1s", f"--record={record}")
         for number in range(6):
-            pod = owned(f"p{number}", "default")
-            if number == 5:
-                pod["metadata"]["annotations"] = {"scheduling.koordinator.sh/refuse-to-migrate": "true"}
-            world.client.create(pod)
+            world.client.create(owned(f"p{number}", "default"))
         wait_for(lambda: len([1 for node in of_namespace(world, "default").values() if node]) == 6,
                  what="six pods are bound: three are borrowed")
+        # Had it asked before, nothing would have been lent to it.
+        world.client.annotate("Pod", "p5", {"scheduling.koordinator.sh/refuse-to-migrate": "true"}, "default")
         # A kubelet may write onto its Node what it likes: it is written over, and nobody ends by it.
         uids = [world.client.get("Pod", f"p{number}")["metadata"]["uid"] for number in range(3)]
         forged = [{"for": "somebody", "namespace": "other", "since": int(time.time()), "ends": uids}]
