@@ -68,8 +68,7 @@ const char *const option_groups[GROUP_N] = {
 #define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_PLAN | PLANS)
 #define MOVES (COMMAND_DRAIN | COMMAND_PLAN) /* they read the cluster by themselves */
 #define CLUSTER                                                                                    \
-    (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | MOVES | COMMAND_MIGRATE | COMMAND_QUOTAS |   \
-     VIEWS | PLANS)
+    (COMMAND_SERVE | COMMAND_AUDIT | MOVES | COMMAND_MIGRATE | COMMAND_QUOTAS | VIEWS | PLANS)
 #define CORDONS (COMMAND_CORDON | COMMAND_UNCORDON) /* they ask the API server only */
 #define LOOKS                                                                                      \
     (COMMAND_QUOTAS | COMMAND_SERVE | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | VIEWS | PLANS)

@@ -21,8 +21,6 @@ NEEDS = {
 # Options whose FILE is written, or made if it is not there, and what a saved cluster does not need.
 LEFT_OUT = {"snapshot-out", "cluster-out", "record", "seal-key-file", "usage-token-file", "usage-ca-file",
             "calendar"}
-# It asks a running extender only.
-UNREAD = {("resume", "kubeconfig"), ("resume", "snapshot")}
 # With the option alone no file is read.
 BESIDE = {
     "tls-cert": ["--tls-key=missing"], "tls-key": ["--tls-cert=missing"],
@@ -85,7 +83,7 @@ class Misuse(unittest.TestCase):
     def test_every_file_of_every_option_of_every_command(self):
         for command in COMMANDS:
             for name, metavar in options_of(command):
-                if metavar != "FILE" or name in LEFT_OUT or (command, name) in UNREAD:
+                if metavar != "FILE" or name in LEFT_OUT:
                     continue
                 if command == "serve" and name not in ("kubeconfig", "snapshot"):
                     needs = [f"--snapshot={SNAPSHOT}", "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0"]
@@ -112,6 +110,11 @@ class Misuse(unittest.TestCase):
             self.ends(2, "explain", *words, f"--snapshot={SNAPSHOT}")
         for command in ("fit", "plan", "drain", "cordon", "uncordon", "replay", "migrate", "resume"):
             self.ends(2, command)
+
+    def test_resume_asks_a_running_extender_only(self):
+        for option in (f"--snapshot={SNAPSHOT}", "--kubeconfig=x", "--context=x", "--api-timeout=1s"):
+            said = self.ends(2, "resume", "n", option)
+            self.assertIn(option.split("=")[0], said)
 
     def test_no_record(self):
         for kind in ("missing", "folder", "empty", "text", "broken", "configmap"):
