@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "cmd/backend.h"
-#include "policy/policy_choice.h"
 #include "options/choices.h"
 
 #include "core/fail.h"
@@ -246,7 +245,7 @@ struct store_options backend_store_options(const struct config *config)
         .saved = *config->snapshot != '\0',
         .claims_on_nodes = *config->snapshot != '\0',
         .dialects = config->dialects,
-        .policy = policy_begin(choices_policy_of(config->policy)),
+        .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
         .volume_bind_ms = config->volume_bind_timeout_ms,
         .wait_loss = config->wait_loss,

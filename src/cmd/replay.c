@@ -2,7 +2,6 @@
 /* The command "replay": a record, decided once more. */
 #include "core/fail.h"
 #include "base/printable.h"
-#include "policy/policy_choice.h"
 #include "options/choices.h"
 #include "base/log.h"
 #include "record/record.h"
@@ -72,6 +71,15 @@ struct recorded {
     struct config *config; /* NULL before the header */
 };
 
+/* Older versions had a policy "auto", which began as oc. Which policy it went over to, and where, the
+ * record says in lines of the kind "policy". */
+static const char *value_of(const cJSON *item)
+{
+    return g_str_equal(item->string, "policy") && g_str_equal(item->valuestring, "auto")
+               ? "oc"
+               : item->valuestring;
+}
+
 static bool configure(void *data, const cJSON *object, struct store_options *ret_options,
                       struct extender *ret_extender, GError **error)
 {
@@ -87,7 +95,7 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
                              item->string);
         /* A path that was not given is empty, and so it is again. */
         if (option->kind != OPTION_PATH || *item->valuestring)
-            g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, item->valuestring));
+            g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, value_of(item)));
     }
     if (!cJSON_HasObjectItem(object, "lend-unreclaimable")) /* older versions lent to any pod */
         g_ptr_array_add(arguments, g_strdup("--lend-unreclaimable=true"));
@@ -276,9 +284,7 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 
 static const struct policy *policy_asked_for(const struct config *config)
 {
-    return config_on_command_line(config, "policy")
-               ? policy_begin(choices_policy_of(config->policy))
-               : NULL;
+    return config_on_command_line(config, "policy") ? &policies[config->policy] : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,

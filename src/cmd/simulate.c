@@ -5,7 +5,6 @@
  */
 #include "core/fail.h"
 #include "base/printable.h"
-#include "policy/policy_choice.h"
 #include "base/log.h"
 #include "options/command.h"
 #include "options/print.h"
@@ -51,7 +50,6 @@ static char *policy_names(void)
 
     for (const struct policy *policy = policies; policy->name; policy++)
         printable_append(names, "%s%s", names->len ? ", " : "", policy->name);
-    printable_append(names, ", %s", policy_auto.name);
     return g_string_free(g_steal_pointer(&names), FALSE);
 }
 
@@ -65,8 +63,7 @@ static bool read_policies(const char *text, GPtrArray *found, GError **error)
         return true;
     }
     for (char **name = names; *name; name++) {
-        const struct policy *policy =
-            g_str_equal(g_strstrip(*name), policy_auto.name) ? &policy_auto : policy_find(*name);
+        const struct policy *policy = policy_find(g_strstrip(*name));
         if (!policy || g_ptr_array_find(found, policy, NULL)) {
             g_autofree char *known = policy_names();
             return fail_with(

@@ -190,8 +190,6 @@ static void handle_metrics(void *context, const struct http_request *request,
     if (operations->pod_metrics)
         view_pod_metrics(operations->extender->store, response->body);
     auditor_metrics(operations->auditor, response->body);
-    if (operations->chooser)
-        chooser_metrics(operations->chooser, response->body);
 }
 
 static void handle_openapi(void *context, const struct http_request *request,

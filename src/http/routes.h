@@ -8,7 +8,6 @@
  * the end changes nothing. HEAD is served where GET is. Any thread.
  */
 #include "audit/auditor.h"
-#include "simulate/chooser.h"
 #include "verbs/extender.h"
 #include "http/server.h"
 
@@ -85,7 +84,6 @@ struct operations {
     const struct snapshot_hooks *snapshot; /* NULL: the cluster is a real one */
     const struct replica_hooks *replica;   /* NULL: it is the only one */
     struct auditor *auditor;
-    struct chooser *chooser; /* NULL: there is none */
     struct permits *permits; /* NULL: no capability that evicts pods is on */
     bool pod_metrics; /* what each container was granted is among the metrics */
     int64_t card_metrics_max; /* of more cards than this the metrics tell sums only */

@@ -4,7 +4,6 @@
 #include "verbs/extender.h"
 #include "base/log.h"
 #include "migrate/peers.h"
-#include "policy/policy_choice.h"
 #include "simulate/simulation.h"
 
 #include <gpuledger/placement.h>
@@ -17,17 +16,11 @@ static bool choose(const struct choice *choices, size_t n, size_t i, struct choi
     return true;
 }
 
-const struct policy *choices_policy_of(int64_t value)
-{
-    return policies[value].name ? &policies[value] : &policy_auto;
-}
-
 bool choices_policy(size_t i, struct choice *ret_choice)
 {
-    if (i > 0 && !policies[i - 1].name)
+    if (!policies[i].name)
         return false;
-    const struct policy *policy = choices_policy_of((int64_t)i);
-    *ret_choice = (struct choice){policy->name, policy->help, (int64_t)i};
+    *ret_choice = (struct choice){policies[i].name, policies[i].help, (int64_t)i};
     return true;
 }
 

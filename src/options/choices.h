@@ -6,8 +6,6 @@
 #include "options/options.h"
 
 bool choices_policy(size_t i, struct choice *ret_choice);
-/* Of a value that choices_policy has given. */
-const struct policy *choices_policy_of(int64_t value);
 bool choices_prioritize(size_t i, struct choice *ret_choice);
 bool choices_isolation(size_t i, struct choice *ret_choice);
 bool choices_ranked(size_t i, struct choice *ret_choice);

@@ -76,7 +76,7 @@ struct config {
     char *ops_hosts;
     char *ops_token_file;
 
-    int64_t policy;      /* choices_policy_of */
+    int64_t policy;      /* index into policies */
     int64_t prioritize;  /* enum prioritize_shape */
     struct dialect_options dialects;
     bool admission;

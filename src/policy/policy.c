@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/policies.h"
-#include "policy/policy_choice.h"
 
 const struct policy policies[] = {
     {"binpack", "the fullest card that still has room, so that whole cards stay free", cost_binpack,
@@ -15,14 +14,6 @@ const struct policy policies[] = {
      cost_fgd, rate_fgd, .expects = true},
     {0},
 };
-
-const struct policy policy_auto = {
-    "auto",
-    "begins as oc and goes over to the one that packs best by lookaheads on a copy of the cluster",
-    cost_oc,
-    rate_oc,
-    .slack = 0.04,
-    .expects = true};
 
 const struct policy *policy_find(const char *name)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/policy_choice.h"
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_bound.h"
 #include "simulate/simulation_gangs.h"
@@ -212,12 +211,11 @@ static void simulation_init(struct simulation *simulation, const struct simulati
 {
     simulation->options = options;
     simulation->result = result;
-    simulation->choice = options->policy == &policy_auto ? policy_choice_new() : NULL;
     simulation->store =
         store_new(&(struct store_options){.dialects = options->dialects,
                                           .saved = true,
                                           .claims_on_nodes = true,
-                                          .policy = policy_begin(options->policy),
+                                          .policy = options->policy,
                                           .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
                                           .wait_loss = options->wait_loss,
                                           .seals = options->seals,
@@ -254,7 +252,6 @@ static void simulation_clear(struct simulation *simulation)
 {
     scheduler_cycle_free(simulation->cycle);
     pace_free(simulation->pace);
-    policy_choice_free(simulation->choice);
     simulation_bound_free(simulation->bound);
     g_free(simulation->came);
     g_array_unref(simulation->took_ns);

@@ -23,7 +23,7 @@ enum ranked {
 
 struct simulation_options {
     const struct scenario *scenario;
-    const struct policy *policy; /* or policy_auto */
+    const struct policy *policy;
     struct dialect_options dialects;
     struct seals *seals; /* of the pods that have a node in the scenario; NULL: they are believed */
     enum prioritize_shape shape;

@@ -155,7 +155,6 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
     struct led led = {0};
     GError *broken = NULL;
 
-    simulation_choose(simulation);
     char *name = lead(simulation, kind, SIMULATION_ANYWHERE, &led, &broken);
     if (broken) {
         g_clear_error(&led.failure);

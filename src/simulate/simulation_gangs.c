@@ -199,7 +199,6 @@ bool simulation_gang_arrive(struct simulation *simulation, struct kind_of_pod *k
     g_autoptr(GArray) members = g_array_new(FALSE, TRUE, sizeof(struct member));
 
     g_array_set_clear_func(members, member_clear);
-    simulation_choose(simulation);
     if (!create_all(simulation, kind->gang, members, error))
         return false;
     place_all(simulation, members);
@@ -291,7 +290,6 @@ bool simulation_gang_queue(struct simulation *simulation, struct kind_of_pod *ki
     *arrival = (struct gang_arrival){g_array_new(FALSE, TRUE, sizeof(struct member)), now, stays,
                                      simulation_gang_gpus(simulation, kind)};
     g_array_set_clear_func(arrival->members, member_clear);
-    simulation_choose(simulation);
     if (!create_all(simulation, kind->gang, arrival->members, error)) {
         arrival_free(arrival);
         return false;

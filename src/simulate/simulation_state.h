@@ -8,7 +8,6 @@
 #include "simulate/scheduler_cycle.h"
 #include "simulate/simulation.h"
 
-struct policy_choice;
 struct simulation_bound;
 struct simulation_gang;
 
@@ -50,8 +49,6 @@ struct simulation {
     struct scheduler_model *model;
     struct scheduler_cycle *cycle;
     struct workload *workload;
-    struct policy_choice *choice; /* NULL: the policy stays */
-    double look_at;    /* when arrivals have asked for so much, in cards, the next look is due */
     struct pace *pace; /* NULL: node sides take no time */
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;
@@ -140,9 +137,6 @@ struct simulation_point simulation_look(struct simulation *simulation, double x)
 
 bool simulation_is_cancelled(const struct simulation *simulation, GError **error);
 void simulation_report(const struct simulation *simulation, double part);
-
-/* Before a pod comes: goes over to another policy, if it is time to look and a look says so. */
-void simulation_choose(struct simulation *simulation);
 
 /* Pods come and leave. */
 bool simulation_churn(struct simulation *simulation, GError **error);

@@ -144,7 +144,7 @@ class Errors(Case):
         self.fails(
             2,
             "environment variable 'GPULEDGER_POLICY': 'random' is not valid, expected binpack, "
-            "spread, first-fit, strongest, oc, fgd or auto",
+            "spread, first-fit, strongest, oc or fgd",
             "serve", env={"GPULEDGER_POLICY": "random"},
         )
         self.fails(
@@ -162,7 +162,7 @@ class Errors(Case):
                 (
                     "policy: [spread]\n",
                     "key 'policy': a list or mapping is not valid, expected binpack, spread, "
-                    "first-fit, strongest, oc, fgd or auto",
+                    "first-fit, strongest, oc or fgd",
                 ),
                 ("policy: 'spread\n", None),
                 ("policy: spread\n\tlisten: x\n", None),
@@ -349,7 +349,7 @@ class Completion(Case):
                          ["table", "wide", "json", "yaml", "jsonpath=", "name"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
-                         ["binpack", "spread", "first-fit", "strongest", "oc", "fgd", "auto"])
+                         ["binpack", "spread", "first-fit", "strongest", "oc", "fgd"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"),
                          ["first-fit", "fgd"])
         self.assertEqual(self.complete("gpuledger", "serve", "--snapshot", "/et"), ["/etc"])

@@ -322,7 +322,7 @@ class Replay(Case):
         self.assertNotIn("0/10 0/10 GiB", row.search(after.stdout).group())
 
     def test_what_was_learned_goes_on_in_the_next_file(self):
-        for policy in ("oc", "fgd", "auto"):
+        for policy in ("oc", "fgd"):
             with self.subTest(policy):
                 self.run_and_record("--record-max=64KiB", f"--policy={policy}")
                 lines = self.lines()
@@ -332,6 +332,19 @@ class Replay(Case):
                 for file in (self.record, self.record.with_name("record.1")):
                     said = self.summary(file=file)
                     self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+
+    def test_a_policy_that_is_gone(self):
+        """"auto" began as oc, and lines say what it went over to; --policy does not know it."""
+        self.run_and_record("--policy=oc")
+        header, *lines = self.record.read_text().splitlines(keepends=True)
+        header = json.loads(header)
+        self.assertEqual(header["options"]["policy"], "oc")
+        header["options"]["policy"] = "auto"
+        self.record.write_text("".join([json.dumps(header) + "\n", *lines]))
+        said = self.summary()
+        self.assertGreater(said["compared"], 0)
+        self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+        self.assertRegex(self.replay("--policy=auto").stderr, "'auto' is not valid, expected binpack, ")
 
     def test_who_has_been_waited_for_goes_on_in_the_next_file(self):
         self.cluster.write_text(CROWDED)

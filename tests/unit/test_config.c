@@ -304,7 +304,7 @@ static const struct {
      "1m30s, from 1s to 10m"},
     {{.arguments = {"--policy=fastest"}},
      "option '--policy': 'fastest' is not valid, expected binpack, spread, first-fit, "
-     "strongest, oc, fgd or auto"},
+     "strongest, oc or fgd"},
     {{.arguments = {"--listen=39999"}},
      "option '--listen': '39999' is not valid, expected ADDRESS:PORT with a port from 0 to 65535, "
      "such as 0.0.0.0:39999 or [::1]:39999"},

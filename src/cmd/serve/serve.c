@@ -19,9 +19,7 @@
 #include "cmd/serve/housekeeping.h"
 #include "cmd/serve/replica.h"
 #include "cmd/serve/successor.h"
-#include "simulate/chooser.h"
 #include "verbs/outlook.h"
-#include "policy/policy_choice.h"
 #include "options/choices.h"
 #include "http/bearer.h"
 #include "http/outgoing.h"
@@ -55,7 +53,6 @@ struct serve {
     struct api_client *asking;     /* its own */
     struct extender extender;
     struct auditor *auditor;
-    struct chooser *chooser;
     struct outlook *outlook;
     struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
     struct evicting *evicting;
@@ -182,7 +179,6 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .snapshot = backend_hooks(serve->backend),
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
-        .chooser = serve->chooser,
         .permits = evicting_permits(serve->evicting),
         .pod_metrics = config->pod_metrics,
         .card_metrics_max = config->card_metrics_max,
@@ -240,7 +236,7 @@ static bool listen_all(struct serve *serve, GError **error)
 static void apply_live(struct serve *serve, const struct config *config)
 {
     log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
-    chooser_set(serve->chooser, choices_policy_of(config->policy), config->assign_patience_ms);
+    store_set_policy(serve->store, &policies[config->policy], config->assign_patience_ms);
 }
 
 static void reload(struct serve *serve)
@@ -464,14 +460,10 @@ static bool open_all(struct serve *serve, GError **error)
     serve->auditor =
         auditor_start(&serve->extender,
                       &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
-    serve->chooser = chooser_start(serve->store, &(struct chooser_options){0}, error);
-    if (serve->chooser && choices_policy_of(config->policy) == &policy_auto)
-        chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
     if (!*config->snapshot) /* where nothing changes but by calls */
         serve->outlook = outlook_start(serve->store, error);
-    return serve->auditor && serve->chooser && (serve->outlook || *config->snapshot) &&
-           read_secrets(serve, error) && listen_all(serve, error) &&
-           keys_open(serve->keys, config, serve->backend, error) &&
+    return serve->auditor && (serve->outlook || *config->snapshot) && read_secrets(serve, error) &&
+           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
            backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
@@ -490,7 +482,6 @@ static void close_all(struct serve *serve)
     reclaimer_free(serve->reclaimer);
     auditor_free(serve->auditor);
     outlook_free(serve->outlook);
-    chooser_free(serve->chooser);
     replica_free(serve->replica);
     successor_free(serve->succession);
     if (serve->asking)

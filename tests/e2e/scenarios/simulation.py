@@ -171,7 +171,7 @@ def allocated(objects, found):
 
 
 # A thread works out what is expected, from time to time; the simulation does so whenever it is asked.
-EXPECTING = ("oc", "fgd", "auto")
+EXPECTING = ("oc", "fgd")
 
 
 def scenario_trace(tap):
