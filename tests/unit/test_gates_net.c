@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every rule that may keep a pod from a node, and what each caller says where that rule alone objects. A cell
+ * that is wrong says what it should be; whoever mends it moves that text to the answers.
+ *
+ * simulate has no column: it sends filter, prioritize and bind the bodies that kube-scheduler sends
+ * (simulate/scheduler_cycle.h).
+ */
+#include "suite.h"
+
+#include "explain/fit.h"
+#include "explained_cluster.h"
+#include "stopped_clock.h"
+#include "verbs/extender.h"
+
+#define PRIORITY 1000
+#define SECOND_MS 1000
+#define T4 "GPU-a,10,10240,100,NVIDIA-T4,0,true:GPU-b,10,10240,100,NVIDIA-T4,0,true:"
+#define HAMI_NODE "'" REGISTER "':'" T4 "'"
+#define KOORDINATOR "gang.scheduling.koordinator.sh/"
+#define OF(group, needs)                                                                           \
+    "'" KOORDINATOR "name':'" group "','" KOORDINATOR "min-available':'" needs "'"
+#define CONFIG(limits)                                                                             \
+    "{'metadata':{'namespace':'kube-system','name':'gpuquota'},'data':{'gpu_quota':'{\\\"ml\\\":"  \
+    "{\\\"quota\\\":{" limits "}}}'}}"
+#define IS_GONE                                                                                    \
+    "Allocate failed due to rpc error: code = Unavailable desc = transport is closing, which is "  \
+    "unexpected"
+#define CANNOT_RESET                                                                               \
+    "Allocate failed due to rpc error: code = Unknown desc = cannot reset the GPU, which is "      \
+    "unexpected"
+#define ROOM_ON_CARD_0                                                                             \
+    "'gpuledger.io/plan':'{\\\"doing\\\":\\\"room\\\",\\\"by\\\":\\\"test\\\",\\\"until\\\":"      \
+    "\\\"2026-01-05T12:10:00Z\\\",\\\"rooms\\\":[{\\\"id\\\":\\\"other\\\",\\\"pod\\\":"           \
+    "\\\"other\\\",\\\"priority\\\":5000,\\\"dialect\\\":\\\"gpushare\\\",\\\"shares\\\":"         \
+    "[{\\\"memory\\\":10,\\\"units\\\":true,\\\"card\\\":0}]}]}'"
+#define GPUMEM_QUOTA                                                                               \
+    "{'metadata':{'name':'q','namespace':'ml'},'spec':{'hard':{'limits.nvidia.com/"                \
+    "gpumem':'5000'}}}"
+#define SILENT                                                                                     \
+    HAMI_NODE                                                                                      \
+    ",'hami.io/node-handshake':'Reported 2026-01-05 11:00:00.000000001 +0000 UTC m=+7.5'"
+#define SWITCH_AHEAD                                                                               \
+    "'gpuledger.io/switch':'nvidia.com/device-plugin.config=night@2026-01-05T13:00:00Z'"
+
+/*
+ * Who asks about ml/hi and n1, which has two cards of 10; card 1 is taken by a more important pod. The first ones
+ * find card 0 free. The last three find it taken by low/low0, which is less important.
+ */
+enum asker {
+    FILTER,     /* the reason's code, with a + if ends on the node could help; "": it passes */
+    PRIORITIZE, /* "scored", or "left out" */
+    BIND,       /* the reason's code, or "" */
+    WAKE,       /* "woken", or "asleep" */
+    EXPLAIN,    /* the reason's code, or "barrier" */
+    FIT,        /* of one pod like it: the reason's code, or "" */
+    PLACES,     /* of two in its place that come together: what filter says of the first */
+    ARRIVALS,   /* it is older, and web/young asks for as much: what filter says of that */
+    PREEMPT, /* whom it ends, and what filter says of the pod then, which is not nominated; or "nobody" */
+    PREVIEW, /* whom preempt would end; or "nobody" */
+    RECLAIM, /* whose room it takes back; or "nobody" */
+    ASKER_N
+};
+
+struct row {
+    const char *rule;
+    const char *mem;                         /* that the pod asks for; NULL: 6 */
+    const char *annotations, *labels, *spec; /* of the node */
+    const char *own;                         /* annotations of the pod */
+    const char *config, *resource_quota, *max;
+    bool hami;
+    void (*arrange)(void);
+    const char *says[ASKER_N];
+    const char *should[ASKER_N]; /* where `says` is wrong; else NULL */
+};
+
+static struct extender extender;
+
+/* --- the cluster ----------------------------------------------------------------------------- */
+
+static enum outcome bind_pod(struct cluster *base, const struct binding *binding,
+                             int64_t deadline_ms, GError **error)
+{
+    return OUTCOME_OK;
+}
+
+static enum outcome annotate_pod(struct cluster *base, const struct pod_annotation *annotation,
+                                 int64_t deadline_ms, GError **error)
+{
+    return OUTCOME_OK;
+}
+
+static const struct cluster_ops net_ops = {.name = "objects",
+                                           .bind = bind_pod,
+                                           .get_pod = get_pod,
+                                           .list_pods_on = list_pods_on,
+                                           .annotate_pod = annotate_pod};
+static struct cluster net = {&net_ops};
+
+/* As add_pod; in HAMi's words where the row says so. */
+static void put(const struct row *row, struct said_pod pod)
+{
+    g_autofree char *limits = NULL, *words = NULL;
+
+    if (row->hami) {
+        limits =
+            g_strdup_printf("'nvidia.com/gpu':'1','nvidia.com/gpumem':'%d'", atoi(pod.mem) * 1000);
+        words = g_strdup_printf("'hami.io/vgpu-node':'n1','hami.io/bind-phase':'success',"
+                                "'hami.io/vgpu-devices-allocated':'GPU-%s,NVIDIA,%d000,0:;'",
+                                g_strcmp0(pod.card, "0") == 0 ? "a" : "b", atoi(pod.mem));
+        pod.limits = limits;
+        pod.annotations = pod.node ? words : pod.annotations;
+        pod.card = pod.mem = NULL;
+    }
+    add_pod(pod);
+}
+
+static const struct row *now; /* whose cluster it is */
+
+static const char *wanted(void)
+{
+    return now->mem ? now->mem : "6";
+}
+
+static void begin_row(const struct row *row)
+{
+    clock_begin();
+    now = row;
+    begin_with((struct store_options){
+        .hold_ms = INT64_C(3600) * SECOND_MS,
+        .n_places = 8,
+        .model_label = "model",
+        .resource_quotas = true,
+        .elastic_quotas = true,
+        .reclaim = true,
+        .reclaim_uncontrolled = true,
+        .gangs = true,
+        .gang_room_ms = INT64_C(3600) * SECOND_MS,
+        .reject_limit = 3,
+        .reject_window_ms = 60 * SECOND_MS,
+    });
+    extender = (struct extender){.store = told, .cluster = &net, .bind_timeout_ms = SECOND_MS};
+    add_node((struct said_node){"n1", row->labels, row->annotations, row->spec,
+                                row->hami ? "'nvidia.com/gpu':'2'" : NULL});
+    put(row, (struct said_pod){"guard", "low", .node = "n1", .card = "1", .mem = "10",
+                               .priority = 5 * PRIORITY});
+    if (row->config)
+        feed(FEED_CONFIGMAPS, false, "%s", row->config);
+    if (row->resource_quota)
+        feed(FEED_RESOURCE_QUOTAS, false, "%s", row->resource_quota);
+    if (row->max)
+        feed(FEED_ELASTIC_QUOTAS, false,
+             "{'metadata':{'name':'q','namespace':'ml'},'spec':{'max':"
+             "{'gpuledger.io/gpus':'%s'}}}",
+             row->max);
+}
+
+static void arrange(void)
+{
+    if (now->arrange)
+        now->arrange();
+    store_end_waits(told); /* as the clock does every second */
+}
+
+static void put_low(void)
+{
+    put(now, (struct said_pod){"low0", "low", .node = "n1", .card = "0", .mem = wanted()});
+}
+
+static void put_pending(const char *ns, const char *name)
+{
+    put(now, (struct said_pod){name, ns, .mem = wanted(), .priority = PRIORITY,
+                               .annotations = g_str_equal(ns, "ml") ? now->own : NULL});
+}
+
+/* --- answers ------------------------------------------------------------------------------------ */
+
+/* The reason that the text has, or "". */
+static const char *code_in(const char *text)
+{
+    for (int reason = REASON_NONE + 1; reason < REASON_N; reason++) {
+        if (strstr(text, reason_info((enum reason)reason)->text))
+            return reason_info((enum reason)reason)->code;
+    }
+    return "";
+}
+
+static char *body_of(const char *key)
+{
+    return g_strdup_printf("{\"Pod\":%s,\"NodeNames\":[\"n1\"]}",
+                           (const char *)g_hash_table_lookup(pods, key));
+}
+
+static char *filter(const char *key)
+{
+    g_autofree char *body = body_of(key);
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    const bool passes = strstr(reply->str, "\"NodeNames\":[\"n1\"]");
+    const bool helps = strstr(reply->str, "\"FailedNodes\":{\"n1\"");
+    ck_assert_msg(passes || *code_in(reply->str), "%s", reply->str);
+    return g_strconcat(passes ? "" : code_in(reply->str), helps ? "+" : "", NULL);
+}
+
+static char *prioritize(void)
+{
+    g_autofree char *body = body_of("ml/hi");
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    ck_assert(extender_prioritize(&extender, PRIORITIZE_ALL, body, strlen(body), reply, NULL));
+    return g_strdup(strstr(reply->str, "n1") ? "scored" : "left out");
+}
+
+static char *bind(void)
+{
+    static const char body[] = "{\"PodName\":\"hi\",\"PodNamespace\":\"ml\",\"PodUID\":\"ml/hi\","
+                               "\"Node\":\"n1\"}";
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    extender_bind(&extender, body, strlen(body), reply);
+    ck_assert_msg(*code_in(reply->str) || strstr(reply->str, "\"Error\":\"\""), "%s", reply->str);
+    return g_strdup(code_in(reply->str));
+}
+
+static char *wake(void)
+{
+    struct wake *wake = wake_new();
+
+    wake_note_refusal(wake, &(struct pod_view){.ns = "ml", .name = "hi", .uid = "ml/hi"}, 0);
+    clock_skip_ms(2 * SECOND_MS);
+    const unsigned n = wake_run(wake, told, &net);
+    wake_free(wake);
+    return g_strdup(n ? "woken" : "asleep");
+}
+
+static char *explain_it(void)
+{
+    g_autoptr(explanation) explanation = explain("ml/hi");
+    const struct explained_node *node = explained(explanation, "n1");
+
+    return g_strdup(node->barrier != BARRIER_NONE ? "barrier"
+                    : node->reason == REASON_NONE ? ""
+                                                  : reason_info(node->reason)->code);
+}
+
+static char *fit_it(void)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    static const char *const none[] = {NULL};
+    struct pod_view view;
+
+    read_pod(arena, g_hash_table_lookup(pods, "ml/hi"), &view);
+    view.uid = NULL;
+    g_autoptr(fit) fit = fit_find(
+        &(struct fit_query){
+            .store = told, .cluster = &net, .pod = &view, .replicas = 1, .drain = none},
+        &error);
+    ck_assert_msg(fit, "%s", error ? error->message : "");
+    if (fit->fitting > 0 || !fit->rest)
+        return g_strdup("");
+    const struct explained_node *node = explained(fit->rest, "n1");
+    return g_strdup(node->barrier != BARRIER_NONE ? "barrier" : reason_info(node->reason)->code);
+}
+
+static char *places(void)
+{
+    g_autofree char *half = g_strdup_printf("%d", atoi(wanted()) / 2);
+
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *name = g_strdup_printf("m-%d", i);
+        put(now, (struct said_pod){name, "ml", .mem = half, .priority = PRIORITY,
+                                   .annotations = OF("m", "2")});
+    }
+    return filter("ml/m-0");
+}
+
+static char *arrivals(void)
+{
+    g_free(filter("ml/hi"));
+
+    put_pending("web", "young");
+    return filter("web/young");
+}
+
+static char *preempt(void)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"low/low0\"}]}}}",
+        (const char *)g_hash_table_lookup(pods, "ml/hi"));
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    ck_assert(extender_preempt(&extender, body, strlen(body), reply, NULL));
+    if (!strstr(reply->str, "low/low0"))
+        return g_strdup("nobody");
+    store_delete_pod(told, "low/low0");
+    g_autofree char *then = filter("ml/hi");
+    return g_strdup_printf("low0%s%s", *then ? ", " : "", then);
+}
+
+static char *preview(void)
+{
+    g_autoptr(explanation) explanation = explain("ml/hi");
+    const struct preview *preview = explanation->preview;
+
+    if (!preview || !preview->node)
+        return g_strdup("nobody");
+    return g_strdup(g_array_index(preview->pods, struct evicted_pod, 0).name);
+}
+
+static char *reclaim(void)
+{
+    struct reclaim_pod pod;
+    struct pod_view view;
+
+    feed(
+        FEED_ELASTIC_QUOTAS, false,
+        "{'metadata':{'name':'q','namespace':'ml'},'spec':{'min':{'gpuledger.io/gpus':'2'}%s%s%s}}",
+        now->max ? ",'max':{'gpuledger.io/gpus':'" : "", now->max ? now->max : "",
+        now->max ? "'}" : "");
+    feed(FEED_ELASTIC_QUOTAS, false,
+         "{'metadata':{'name':'q','namespace':'low'},'spec':{'min':{'gpuledger.io/gpus':'0'}}}");
+    g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
+    if (!reclaim_ground_pod(ground, "ml/hi", &view, &pod))
+        return g_strdup("nobody");
+    g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, &pod, 1);
+    if (plan->answer != RECLAIM_FOUND)
+        return g_strdup("nobody");
+    return g_strdup(g_array_index(plan->ends, struct reclaim_end, 0).name);
+}
+
+static char *filter_it(void)
+{
+    return filter("ml/hi");
+}
+
+static const struct {
+    const char *name;
+    char *(*ask)(void);
+    bool full; /* card 0 is taken */
+} askers[ASKER_N] = {
+    [FILTER] = {"filter", filter_it},
+    [PRIORITIZE] = {"prioritize", prioritize},
+    [BIND] = {"bind", bind},
+    [WAKE] = {"wake", wake},
+    [EXPLAIN] = {"explain", explain_it},
+    [FIT] = {"fit", fit_it},
+    [PLACES] = {"places", places},
+    [ARRIVALS] = {"arrivals", arrivals},
+    [PREEMPT] = {"preempt", preempt, .full = true},
+    [PREVIEW] = {"preview", preview, .full = true},
+    [RECLAIM] = {"reclaim", reclaim, .full = true},
+};
+
+/* --- rules --------------------------------------------------------------------------------------- */
+
+/* Three pods of the namespace are bound to card 0, and kubelet fails them with that message. */
+static void reject_three(const char *message)
+{
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *name = g_strdup_printf("rejected-%d", i);
+        g_autofree char *status = g_strdup_printf("'reason':'UnexpectedAdmissionError','message':"
+                                                  "'%s',",
+                                                  message);
+        struct said_pod pod = {name, "ml", .mem = "2"};
+        add_pod(pod);
+        pod.node = "n1";
+        pod.card = "0";
+        pod.unmatched = true;
+        add_pod(pod);
+        pod.status = status;
+        pod.phase = "Failed";
+        add_pod(pod);
+    }
+}
+
+static void reject_on_node(void)
+{
+    reject_three(IS_GONE);
+}
+
+static void reject_on_card(void)
+{
+    reject_three(CANNOT_RESET);
+}
+
+/* More than UNSEALED_MAX. */
+static void lose_seals(void)
+{
+    for (int i = 0; i <= UNSEALED_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("unsealed-%d", i);
+        store_set_trust(told, TRUST_NOTHING);
+        hold(name, "n1", "0", "1");
+    }
+}
+
+static void nominate_other(void)
+{
+    add_pod((struct said_pod){"other", "web", .mem = "10", .priority = 5 * PRIORITY,
+                              .status = "'nominatedNodeName':'n1',"});
+}
+
+static void come_first(void)
+{
+    put_pending("web", "elder");
+    g_free(filter("web/elder"));
+}
+
+/* A group that would hold both cards finds no room for so long that the node is kept for it. */
+static void keep_for_group(void)
+{
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *name = g_strdup_printf("k-%d", i);
+        add_pod((struct said_pod){name, "web", .mem = "10", .priority = PRIORITY,
+                                  .annotations = OF("k", "2")});
+    }
+    for (int64_t passed = 0; passed <= GANG_ROOM_AFTER_MS; passed += 10 * SECOND_MS) {
+        g_free(filter("web/k-0"));
+        clock_skip_ms(10 * SECOND_MS);
+    }
+}
+
+static const struct row rows[] = {
+    {.rule = "none",
+     .says = {"", "scored", "", "woken", "", "", "", "earlier_pod", "low0", "low0", "low0"}},
+    {.rule = "none, HAMi",
+     .hami = true,
+     .annotations = HAMI_NODE,
+     .says = {"", "scored", "", "woken", "", "", "", "earlier_pod", "low0", "low0", "low0"}},
+    {.rule = "nominated pod",
+     .arrange = nominate_other,
+     .says = {"insufficient_memory+", "left out", "insufficient_memory", "asleep",
+              "insufficient_memory", "insufficient_memory", "gang_no_room", "insufficient_memory+",
+              "nobody", "nobody", "nobody"}},
+    {.rule = "room kept by a plan",
+     .annotations = ROOM_ON_CARD_0,
+     .says = {"insufficient_memory+", "left out", "insufficient_memory", "asleep",
+              "insufficient_memory", "insufficient_memory", "gang_no_room", "insufficient_memory+",
+              "nobody", "nobody", "guard"}},
+    {.rule = "rejects, node",
+     .arrange = reject_on_node,
+     .says = {"rejecting", "left out", "rejecting", "asleep", "rejecting", "rejecting",
+              "gang_no_room", "", "nobody", "low0", "nobody"},
+     .should = {[PREVIEW] = "nobody"}},
+    {.rule = "rejects, card",
+     .arrange = reject_on_card,
+     .says = {"rejecting", "left out", "rejecting", "asleep", "rejecting", "rejecting",
+              "gang_no_room", "earlier_pod", "nobody", "nobody", "nobody"},
+     .should = {[ARRIVALS] = ""}},
+    {.rule = "unsealed",
+     .mem = "5",
+     .arrange = lose_seals,
+     .says = {"unsealed", "left out", "unsealed", "asleep", "unsealed", "unsealed", "gang_no_room",
+              "earlier_pod", "low0, unsealed", "low0", "nobody"},
+     .should = {[ARRIVALS] = "", [PREEMPT] = "nobody", [PREVIEW] = "nobody"}},
+    {.rule = "mode switch, ahead",
+     .annotations = SWITCH_AHEAD,
+     .says = {"mode_switch_ahead", "left out", "mode_switch_ahead", "asleep", "mode_switch_ahead",
+              "mode_switch_ahead", "gang_no_room", "mode_switch_ahead", "nobody", "low0", "nobody"},
+     .should = {[PREVIEW] = "nobody"}},
+    {.rule = "mode switch, now",
+     .annotations = "'gpuledger.io/switch-state':'drain'",
+     .says = {"mode_switch_ahead", "left out", "mode_switch_ahead", "asleep", "mode_switch_ahead",
+              "mode_switch_ahead", "gang_no_room", "mode_switch_ahead", "nobody", "low0", "nobody"},
+     .should = {[PREVIEW] = "nobody"}},
+    {.rule = "model quota",
+     .labels = "'model':'T4'",
+     .config = CONFIG("\\\"A100\\\":1"),
+     .says = {"quota", "left out", "quota", "asleep", "quota", "quota", "gang_no_room",
+              "earlier_pod", "nobody", "nobody", "nobody"},
+     .should = {[ARRIVALS] = ""}},
+    {.rule = "ResourceQuota",
+     .hami = true,
+     .annotations = HAMI_NODE,
+     .resource_quota = GPUMEM_QUOTA,
+     .says = {"resource_quota", "left out", "resource_quota", "asleep", "resource_quota",
+              "resource_quota", "gang_no_room", "earlier_pod", "nobody", "nobody", "nobody"},
+     .should = {[ARRIVALS] = ""}},
+    {.rule = "elastic quota",
+     .max = "500m",
+     .says = {"quota_max", "left out", "quota_max", "asleep", "quota_max", "quota_max",
+              "gang_no_room", "earlier_pod", "nobody", "nobody", "nobody"},
+     .should = {[ARRIVALS] = ""}},
+    {.rule = "order of arrival",
+     .arrange = come_first,
+     .says = {"earlier_pod", "left out", "earlier_pod", "woken", "earlier_pod", "earlier_pod",
+              "gang_no_room", "earlier_pod", "low0, earlier_pod", "low0", "low0"}},
+    {.rule = "room kept for a group",
+     .arrange = keep_for_group,
+     .says = {"gang_room", "left out", "gang_room", "asleep", "gang_room", "gang_room",
+              "gang_no_room", "gang_room", "low0, gang_room", "low0", "nobody"},
+     .should = {[PREEMPT] = "nobody", [PREVIEW] = "nobody"}},
+    {.rule = "group that is not there",
+     .own = OF("g", "3"),
+     .says = {"gang_few", "scored", "gang_lost", "asleep", "gang_few", "", "", "", "nobody",
+              "nobody", "low0"}},
+    {.rule = "silent device plugin",
+     .hami = true,
+     .annotations = SILENT,
+     .says = {"plugin_silent", "left out", "plugin_silent", "asleep", "plugin_silent",
+              "plugin_silent", "gang_no_room", "plugin_silent", "nobody", "nobody", "nobody"}},
+    {.rule = "cordoned node",
+     .spec = "'unschedulable':true",
+     .says = {"", "scored", "", "woken", "barrier", "barrier", "gang_no_room", "earlier_pod",
+              "low0", "nobody", "nobody"}},
+    {.rule = "cordoned card",
+     .annotations = "'gpuledger.io/cordoned-cards':'0'",
+     .says = {"insufficient_memory+", "left out", "insufficient_memory", "asleep",
+              "insufficient_memory", "insufficient_memory", "gang_no_room", "insufficient_memory+",
+              "nobody", "nobody", "guard"}},
+};
+
+START_TEST(what_each_caller_says)
+{
+    const struct row *row = &rows[_i];
+    g_autoptr(GString) wrong = g_string_new(NULL);
+
+    for (int asker = 0; asker < ASKER_N; asker++) {
+        begin_row(row);
+        if (askers[asker].full)
+            put_low();
+        arrange();
+        put_pending("ml", "hi");
+        g_autofree char *answer = askers[asker].ask();
+        if (g_strcmp0(answer, row->says[asker]) != 0)
+            g_string_append_printf(wrong, "\n  %s: \"%s\", not \"%s\"", askers[asker].name, answer,
+                                   row->says[asker] ? row->says[asker] : "(null)");
+        if (row->should[asker])
+            ck_assert_str_ne(row->should[asker], row->says[asker]);
+    }
+    ck_assert_msg(wrong->len == 0, "%s:%s", row->rule, wrong->str);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gates_net");
+    TCase *tests = tcase_create("gates_net");
+
+    tcase_add_checked_fixture(tests, NULL, end);
+    tcase_add_loop_test(tests, what_each_caller_says, 0, G_N_ELEMENTS(rows));
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
