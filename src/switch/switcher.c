@@ -148,6 +148,11 @@ static bool look_at(struct switcher *switcher, const char *node, uint64_t term)
     return stuck;
 }
 
+static gboolean is_not_among(gpointer node, gpointer told, gpointer names)
+{
+    return !g_ptr_array_find_with_equal_func(names, node, g_str_equal, NULL);
+}
+
 static void look_at_all(struct switcher *switcher, uint64_t term)
 {
     struct store *store = switcher->options.with.store;
@@ -158,8 +163,10 @@ static void look_at_all(struct switcher *switcher, uint64_t term)
     struct choice choice = {switcher->options.with.calendar, calm,
                             g_get_real_time() / G_USEC_PER_SEC, names};
     node_walk_all(store, choose, &choice);
-    if (calm)
+    if (calm) { /* these are all that there are */
         switcher->calm_ms = clock_ms() + CALM_MS;
+        g_hash_table_foreach_remove(switcher->observed, is_not_among, names);
+    }
     for (guint i = 0; i < names->len && worker_goes_on(&switcher->worker) &&
                       leadership_term(switcher->options.leadership) == term;
          i++)
