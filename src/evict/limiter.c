@@ -27,8 +27,9 @@ struct entry {
     enum ender ender;
     enum standing standing;
     int64_t at_ms;
-    char *ns;  /* NULL: it counts for every namespace */
-    char *uid; /* NULL: of no pod */
+    bool unknown; /* whether any pod has ended at all: it counts for its capability alone */
+    char *ns;     /* NULL: it counts for every namespace */
+    char *uid;    /* NULL: of no pod */
 };
 
 struct limiter {
@@ -96,9 +97,11 @@ static struct counts count(const struct limiter *limiter, enum ender ender, cons
         counts.going += entry->ender == ender && is_going(entry);
         if (!is_recent(limiter, entry, now_ms))
             continue;
+        counts.own += entry->ender == ender;
+        if (entry->unknown)
+            continue;
         counts.all++;
         counts.others += entry->ender != ENDER_RECLAIM;
-        counts.own += entry->ender == ender;
         counts.in_namespace += !entry->ns || g_strcmp0(entry->ns, ns) == 0;
     }
     return counts;
@@ -173,7 +176,11 @@ void limiter_take(struct limiter *limiter, enum ender ender, const char *ns, con
                   int64_t now_ms)
 {
     drop_old(limiter, now_ms);
-    add(limiter, &(struct entry){ender, STANDING_ASKED, now_ms, g_strdup(ns), g_strdup(uid)});
+    add(limiter, &(struct entry){.ender = ender,
+                                 .standing = STANDING_ASKED,
+                                 .at_ms = now_ms,
+                                 .ns = g_strdup(ns),
+                                 .uid = g_strdup(uid)});
 }
 
 /* A pod has one place, however often its eviction was sent. */
@@ -228,7 +235,7 @@ void limiter_fill(struct limiter *limiter, enum ender ender, int64_t now_ms)
     const uint32_t most = limits->of[ender].per_minute;
 
     for (uint32_t i = count(limiter, ender, NULL, now_ms).own; i < most; i++)
-        add(limiter, &(struct entry){ender, STANDING_OVER, now_ms, NULL, NULL});
+        add(limiter, &(struct entry){ender, STANDING_OVER, now_ms, .unknown = true});
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

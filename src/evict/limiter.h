@@ -55,7 +55,8 @@ void limiter_note_going(struct limiter *limiter, enum ender ender, const char *n
                         int64_t now_ms);
 void limiter_note_ended(struct limiter *limiter, enum ender ender, const char *ns, const char *uid,
                         int64_t now_ms);
-/* What another replica has evicted within the last minute is not known: as many as may be, of every namespace. */
+/* What another replica has evicted within the last minute is not known: it may be as many as the capability may, which
+ * waits. Others do not: of them, of the namespaces and of the cluster only what is known counts. */
 void limiter_fill(struct limiter *limiter, enum ender ender, int64_t now_ms);
 
 /* It counts in the minute that ends now. */

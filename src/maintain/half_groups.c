@@ -33,6 +33,7 @@ struct pause {
 
 struct bound_pod {
     char *ns, *name, *uid;
+    bool ends;
 };
 
 /* A copy of one, to be read without the lock. */
@@ -93,7 +94,8 @@ static void collect(const struct gang_half *half, void *data)
         g_hash_table_add(collecting->bound, g_strdup(*uid));
         if (!held)
             continue;
-        const struct bound_pod pod = {g_strdup(held->ns), g_strdup(held->name), g_strdup(*uid)};
+        const struct bound_pod pod = {g_strdup(held->ns), g_strdup(held->name), g_strdup(*uid),
+                                      held->terminating};
         g_array_append_val(group->pods, pod);
     }
     if (may_end(half))
@@ -165,8 +167,17 @@ static void note(const struct half_group *group, const char *pod, enum door_answ
             LOG_TEXT("group", group->title), LOG_TEXT("pod", pod), LOG_TEXT("why", why));
 }
 
-/* What the replica that served before has evicted within the last minute is not known. */
-static void begin_term(struct half_groups *half, uint64_t term)
+static void note_going(struct limiter *limiter, const struct half_group *group, int64_t now_ms)
+{
+    for (guint i = 0; i < group->pods->len; i++) {
+        const struct bound_pod *pod = &g_array_index(group->pods, struct bound_pod, i);
+        if (pod->ends && !limiter_has(limiter, pod->uid))
+            limiter_note_going(limiter, ENDER_GANG_STRICT, pod->ns, pod->uid, now_ms);
+    }
+}
+
+/* The replica that served before has evicted those that end, perhaps, and within the last minute others that are gone. */
+static void begin_term(struct half_groups *half, uint64_t term, const GPtrArray *groups)
 {
     int64_t now_ms;
 
@@ -174,6 +185,8 @@ static void begin_term(struct half_groups *half, uint64_t term)
         return;
     half->term = term;
     struct limiter *limiter = permits_lock(half->permits, &now_ms);
+    for (guint i = 0; i < groups->len; i++)
+        note_going(limiter, groups->pdata[i], now_ms);
     limiter_fill(limiter, ENDER_GANG_STRICT, now_ms);
     permits_unlock(half->permits);
 }
@@ -383,8 +396,8 @@ static void *run(void *data)
         const uint64_t term = leadership_term(half->leadership);
         if (!store_is_synced(half->store) || term == 0)
             continue;
-        begin_term(half, term);
         g_autoptr(GPtrArray) groups = find_groups(half);
+        begin_term(half, term, groups);
         end_some(half, groups);
     }
     return NULL;

@@ -17,6 +17,7 @@ static int n_ending;  /* members that another replica has evicted */
 static int n_foreign; /* members that somebody else has bound, without their group */
 static int n_needed;  /* 0: one more than are bound */
 static int n_evil;    /* groups of another namespace */
+static uint32_t per_namespace; /* that may end in a minute; 0: any number */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
 
@@ -145,6 +146,7 @@ static void setup_empty(void)
 {
     evicting_begin();
     n_ending = n_foreign = n_needed = n_evil = 0;
+    per_namespace = 0;
 }
 
 static void setup(void)
@@ -167,7 +169,8 @@ static void teardown(void)
 static struct half_groups *start(struct leadership *leadership, int64_t minute_ms)
 {
     const struct permits_options options = {
-        .limits = {.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX,
+        .limits = {.per_namespace = per_namespace,
+                   .of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX,
                    .minute_ms = minute_ms}};
     permits_free(permits);
     permits = permits_new(&options);
@@ -270,6 +273,25 @@ START_TEST(who_ends_already_is_not_evicted_again)
                   !strstr(request, "/pods/g-2/eviction "));
     }
     ck_assert_uint_eq(count_evictions(), MEMBERS - (unsigned)n_ending);
+}
+END_TEST
+
+/* Of what another replica has evicted, those that still end are known: they count for their namespace. All else waits for
+ * nothing. */
+START_TEST(a_takeover_keeps_other_capabilities_waiting_for_what_is_known)
+{
+    setup_empty();
+    n_ending = 2;
+    per_namespace = 3;
+    fill(MEMBERS);
+    struct half_groups *half = start(NULL, 0);
+
+    pass(1);
+    ck_assert_int_eq(permits_forbid(permits, ENDER_GANG_STRICT, "other"), LIMIT_CAPABILITY);
+    ck_assert_int_eq(permits_forbid(permits, ENDER_RECLAIM, "other"), LIMIT_NONE);
+    ck_assert_int_eq(permits_take(permits, ENDER_RECLAIM, "ml", "x"), LIMIT_NONE);
+    ck_assert_int_eq(permits_forbid(permits, ENDER_RECLAIM, "ml"), LIMIT_NAMESPACE);
+    half_groups_free(half);
 }
 END_TEST
 
@@ -479,6 +501,7 @@ int main(void)
     tcase_add_test(fast, so_many_end_within_a_minute);
     suite_add_tcase(suite, whom);
     tcase_add_checked_fixture(whom, NULL, teardown);
+    tcase_add_test(whom, a_takeover_keeps_other_capabilities_waiting_for_what_is_known);
     tcase_add_test(whom, an_eviction_that_has_failed_counts_in_the_minute);
     tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
     tcase_add_test(whom, a_budget_is_waited_for);

@@ -195,14 +195,17 @@ START_TEST(an_eviction_counts_from_its_answer)
 }
 END_TEST
 
-START_TEST(what_is_not_known_counts_as_all)
+START_TEST(what_is_not_known_counts_as_all_of_the_capability)
 {
-    begin(&(struct limits){.per_namespace = 3, .of[ENDER_GANG_STRICT].per_minute = 3});
+    begin(&(struct limits){
+        .per_minute = 3, .per_namespace = 1, .of[ENDER_GANG_STRICT].per_minute = 3});
     evict(ENDER_GANG_STRICT, "x", "a", 0);
     limiter_fill(limiter, ENDER_GANG_STRICT, 0);
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_GANG_STRICT, "y", 0), LIMIT_CAPABILITY);
+    /* Others go by what is known. */
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", 0), LIMIT_NAMESPACE);
-    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "y", 0), LIMIT_NONE); /* two of all */
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "y", 0), LIMIT_NONE);
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_RECLAIM, "y", 0), LIMIT_NONE);
     ck_assert_int_eq(limiter_forbids(limiter, ENDER_GANG_STRICT, "x", MINUTE), LIMIT_NONE);
 }
 END_TEST
@@ -266,7 +269,7 @@ int main(void)
     tcase_add_test(tests, a_refusal_gives_its_place_back);
     tcase_add_test(tests, a_refusal_leaves_another_its_place);
     tcase_add_test(tests, an_eviction_counts_from_its_answer);
-    tcase_add_test(tests, what_is_not_known_counts_as_all);
+    tcase_add_test(tests, what_is_not_known_counts_as_all_of_the_capability);
     tcase_add_test(tests, what_is_long_ago_is_forgotten);
     tcase_add_test(tests, without_limits_any_number_ends);
     tcase_add_test(tests, each_limit_has_its_words);
