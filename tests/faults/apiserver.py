@@ -25,7 +25,8 @@ import urllib.parse
 
 KINDS = {"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap", "leases": "Lease",
          "events": "Event", "secrets": "Secret", "poddisruptionbudgets": "PodDisruptionBudget",
-         "admissionchecks": "AdmissionCheck", "workloads": "Workload", "resourcequotas": "ResourceQuota"}
+         "admissionchecks": "AdmissionCheck", "workloads": "Workload", "resourcequotas": "ResourceQuota",
+         "elasticquotas": "ElasticQuota", "podgroups": "PodGroup", "podgroups.scheduling.k8s.io": "PodGroup"}
 LOG_MAX = 4000
 
 
@@ -60,6 +61,8 @@ class Request:
             self.namespace, rest = rest[1], rest[2:]
         rest += [None] * 3
         self.resource, self.name, self.sub = rest[:3]
+        if parts[0] == "apis" and f"{self.resource}.{parts[1]}" in KINDS:  # that two groups have
+            self.resource += f".{parts[1]}"
         if self.method == "GET" and self.name is None:
             self.sort = "watch" if self.query.get("watch") else "list"
         elif self.method == "GET":
