@@ -351,8 +351,6 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .wait_loss = config->wait_loss,
             .gangs = config->gangs,
             .gang_room_ms = config->gang_keep_room_ms,
-            .bound =
-                config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -417,7 +415,6 @@ static bool write_results(const struct config *config, const struct experiment *
         .gangs = config->gangs,
         .moves = experiment->moves > 0,
         .times = config->sim_times,
-        .bound = config->sim_bound,
         .paced = config->sim_pace_ms > 0,
     };
     g_autoptr(GString) text = g_string_new(NULL);

@@ -20,10 +20,8 @@ static const struct simulation_result *result_of(const struct simulate_report *r
 /* --- figures ---------------------------------------------------------------------------------- */
 
 enum reading {
-    READ_POINT,       /* at the x of the argument */
-    READ_POINT_BOUND, /* the same of what no policy could pass */
+    READ_POINT, /* at the x of the argument */
     READ_END,
-    READ_END_BOUND,
     READ_REFUSED,
     READ_FIRST,
     READ_PART_USED,
@@ -55,13 +53,10 @@ static bool read_figure(const struct simulation_result *result, enum reading wha
                         double *ret_value)
 {
     const struct simulation_point *point =
-        what == READ_POINT || what == READ_POINT_BOUND ? simulation_point_at(result, argument)
-                                                       : &result->end;
+        what == READ_POINT ? simulation_point_at(result, argument) : &result->end;
     const double values[] = {
         [READ_POINT] = point ? 100 * point->allocated : 0,
-        [READ_POINT_BOUND] = point ? 100 * point->bound : 0,
         [READ_END] = 100 * result->end.allocated,
-        [READ_END_BOUND] = 100 * result->end.bound,
         [READ_REFUSED] = 100 * result->refused,
         [READ_FIRST] = result->first_failure,
         [READ_PART_USED] = 100 * result->end.part_used,
@@ -85,9 +80,6 @@ static bool read_figure(const struct simulation_result *result, enum reading wha
         return point != NULL;
     case READ_FIRST:
         return result->first_failure >= 0;
-    case READ_POINT_BOUND:
-    case READ_END_BOUND:
-        return *ret_value > 0;
     default:
         return true;
     }
@@ -123,7 +115,6 @@ struct report_column {
     double argument;
     int digits;
     bool spread;
-    bool common; /* the same for all policies: the first one's results have it */
 };
 
 static const struct report_column common_columns[] = {
@@ -164,30 +155,19 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
     const struct report_column at_100 = {"AT 100%", READ_POINT, 100, 2, true};
     const struct report_column at_percent = {last, READ_POINT, (double)report->percent, 2, true};
     const struct report_column at_end = {last, READ_END, .digits = 2, .spread = true};
-    const struct report_column bound_100 = {"BOUND", READ_POINT_BOUND, 100, 2, .common = true};
-    const struct report_column bound_percent = {"BOUND", READ_POINT_BOUND, (double)report->percent,
-                                                2, .common = true};
-    const struct report_column bound_end = {"BOUND", READ_END_BOUND, .digits = 2, .common = true};
     const struct report_column first = {"FIRST FAILURE %", READ_FIRST, .digits = 1};
 
     const struct report_column moves = {"MOVES", READ_MOVES};
 
     if (report->lifetimes > 0) {
-        add_columns(columns, steady, 1);
-        if (report->bound)
-            add_columns(columns, &bound_end, 1);
-        add_columns(columns, &steady[1], 1);
+        add_columns(columns, steady, G_N_ELEMENTS(steady));
         if (report->moves)
             add_columns(columns, &moves, 1);
     } else {
         if (report->percent >= 100 || report->percent == 0)
             add_columns(columns, &at_100, 1);
-        if (report->bound && report->percent >= 100)
-            add_columns(columns, &bound_100, 1);
         if (report->percent != 100)
             add_columns(columns, report->percent > 0 ? &at_percent : &at_end, 1);
-        if (report->bound && report->percent != 100)
-            add_columns(columns, report->percent > 0 ? &bound_percent : &bound_end, 1);
         add_columns(columns, &first, 1);
     }
     add_columns(columns, common_columns, G_N_ELEMENTS(common_columns));
@@ -205,8 +185,7 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
 static void add_cell(struct table *table, const struct simulate_report *report, size_t policy,
                      const struct report_column *column)
 {
-    const struct figure figure =
-        figure_of(report, column->common ? 0 : policy, column->what, column->argument);
+    const struct figure figure = figure_of(report, policy, column->what, column->argument);
 
     if (figure.n == 0)
         table_cell(table, "-");
@@ -262,8 +241,6 @@ static void write_point(struct json_writer *writer, const struct simulation_poin
     write_number(writer, "allocated", point->allocated);
     write_number(writer, "partUsed", point->part_used);
     write_number(writer, "untouched", point->untouched);
-    if (point->bound > 0)
-        write_number(writer, "bound", point->bound);
     json_end_object(writer);
 }
 

@@ -16,8 +16,7 @@ struct simulate_report {
     bool gangs;        /* groups come whole or not at all */
     bool moves;        /* pods are moved for others */
     int64_t lifetimes;
-    bool times;        /* how long decisions took is shown: it differs from run to run */
-    bool bound; /* the results of the first policy have it */
+    bool times; /* how long decisions took is shown: it differs from run to run */
     bool paced; /* node sides take time */
 };
 

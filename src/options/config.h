@@ -152,7 +152,6 @@ struct config {
     int64_t sim_lifetime_ms;
     bool sim_in_order;
     bool sim_foreseen;
-    bool sim_bound;
     int64_t sim_ranked; /* enum ranked */
     int64_t sim_weight;
     int64_t sim_jobs; /* 0: one for each processor */

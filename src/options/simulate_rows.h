@@ -40,9 +40,6 @@
     {"foreseen", BOOL(sim_foreseen, "false"), SIMULATE,
      .help = "Tell policies that learn what pods to expect of all pods of the file before the "
              "first one comes, as experiments with traces often do."},
-    {"bound", BOOL(sim_bound, "false"), SIMULATE,
-     .help = "Show beside what was allocated what no policy could pass with these pods on these "
-             "nodes: an upper bound, by linear programming. It takes some seconds for each seed."},
     {"plugin-pace", DURATION(sim_pace_ms, "0s", 0, 60 * MINUTE_MS), SIMULATE,
      .help = "What the device plugin of a node takes for a pod, one after the other. Shows how long "
              "pods waited, from their coming until they were served."},

@@ -147,8 +147,8 @@ static double asked_of_nobody(const struct request *request)
     return cards;
 }
 
-static guint add_asked(const GPtrArray *nodes, const uint8_t *barred, const struct request *request,
-                       struct asked *asked)
+double occupancy_of_request(const GPtrArray *nodes, const uint8_t *barred,
+                            const struct request *request)
 {
     double sum = 0;
     guint n = 0;
@@ -159,19 +159,7 @@ static guint add_asked(const GPtrArray *nodes, const uint8_t *barred, const stru
         if (cards < 0)
             continue;
         sum += cards;
-        asked->most = MAX(asked->most, cards);
         n++;
     }
-    asked->mean = n > 0 ? sum / n : 0;
-    return n;
-}
-
-struct asked occupancy_of_request(const GPtrArray *nodes, const uint8_t *barred,
-                                  const struct request *request)
-{
-    struct asked asked = {0};
-
-    if (add_asked(nodes, barred, request, &asked) == 0)
-        asked.mean = asked.most = asked_of_nobody(request);
-    return asked;
+    return n > 0 ? sum / n : asked_of_nobody(request);
 }

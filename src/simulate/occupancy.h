@@ -19,14 +19,9 @@ void occupancy_read(const GPtrArray *nodes, struct occupancy *ret_occupancy);
 /* Of one node. */
 void occupancy_read_node(const struct node *node, struct occupancy *ret_occupancy);
 
-/* What a request comes to, in cards. Amounts are counted in the unit of each node and against the size
- * of its cards, so it differs from node to node. */
-struct asked {
-    double mean; /* over the nodes that have such cards */
-    double most; /* on any of them */
-};
-
-/* `nodes` that may take the pod are those whose byte in `barred` is 0; NULL: all. If none of them has
- * such cards, the pod asks for as many whole ones. An entry of `nodes` may be NULL. */
-struct asked occupancy_of_request(const GPtrArray *nodes, const uint8_t *barred,
-                                  const struct request *request);
+/* What a request comes to, in cards: the mean over the nodes that have such cards, since amounts are
+ * counted in the unit of each node and against the size of its cards. `nodes` that may take the pod are
+ * those whose byte in `barred` is 0; NULL: all. If none of them has such cards, the pod asks for as many
+ * whole ones. An entry of `nodes` may be NULL. */
+double occupancy_of_request(const GPtrArray *nodes, const uint8_t *barred,
+                            const struct request *request);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulate/memory_cluster.h"
-#include "simulate/simulation_bound.h"
 #include "simulate/simulation_gangs.h"
 #include "simulate/simulation_state.h"
 
@@ -26,26 +25,13 @@ struct step {
     int64_t percent;
     double sum;
     unsigned n;
-    double *came; /* the sum of simulation->came; NULL: the bound is not worked out here */
 };
-
-/* Whether a figure is shown of it. */
-static bool is_shown(const struct simulation *simulation, int64_t percent)
-{
-    return percent == 100 || percent == simulation->options->percent;
-}
 
 static void add_to_step(struct simulation *simulation, struct step *step, double percent)
 {
     step->percent = (int64_t)round(percent);
     step->sum += simulation->used / simulation->gpus;
     step->n++;
-    if (!simulation->bound || !is_shown(simulation, step->percent))
-        return;
-    if (!step->came)
-        step->came = g_new0(double, simulation->kinds->len);
-    for (guint i = 0; i < simulation->kinds->len; i++)
-        step->came[i] += simulation->came[i];
 }
 
 static void end_step(struct simulation *simulation, struct step *step)
@@ -54,12 +40,6 @@ static void end_step(struct simulation *simulation, struct step *step)
         return;
     struct simulation_point point = simulation_look(simulation, (double)step->percent);
     point.allocated = step->sum / step->n;
-    if (step->came) {
-        for (guint i = 0; i < simulation->kinds->len; i++)
-            step->came[i] /= step->n;
-        point.bound = simulation_bound_for(simulation->bound, step->came);
-        g_clear_pointer(&step->came, g_free);
-    }
     g_array_append_val(simulation->result->points, point);
     step->n = 0;
     step->sum = 0;
@@ -93,7 +73,6 @@ static bool pick_arrival(struct simulation *simulation, uint32_t *ret_pod)
 static void note_asked(struct simulation *simulation, guint pod)
 {
     simulation->asked += g_array_index(simulation->kinds, struct kind_of_pod, pod).gpus;
-    simulation->came[pod]++;
 }
 
 static bool fill_up(struct simulation *simulation, GError **error)
@@ -121,10 +100,8 @@ static bool fill_up(struct simulation *simulation, GError **error)
                                               : (double)simulation->result->arrivals / n);
     }
     end_step(simulation, &step);
-    simulation->result->end = simulation_look(simulation, 100 * simulation->asked / simulation->gpus);
-    if (simulation->bound && simulation->options->percent == 0)
-        simulation->result->end.bound =
-            simulation_bound_for(simulation->bound, simulation->came);
+    simulation->result->end =
+        simulation_look(simulation, 100 * simulation->asked / simulation->gpus);
     simulation->result->refused =
         simulation->asked > 0 ? simulation->refused / simulation->asked : 0;
     if (failure)
@@ -252,8 +229,6 @@ static void simulation_clear(struct simulation *simulation)
 {
     scheduler_cycle_free(simulation->cycle);
     pace_free(simulation->pace);
-    simulation_bound_free(simulation->bound);
-    g_free(simulation->came);
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->moved_ms);
     g_array_unref(simulation->kinds);
@@ -285,9 +260,6 @@ static bool run(struct simulation *simulation, GError **error)
         .weight = options->weight,
     });
     simulation_occupancy(simulation, &before);
-    simulation->came = g_new0(double, simulation->kinds->len);
-    if (options->bound)
-        simulation->bound = simulation_bound_new(simulation);
     if (options->pace_ms > 0)
         simulation->pace = pace_new(simulation->store, simulation->cluster, options->pace_ms,
                                     options->per_second);

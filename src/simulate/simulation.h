@@ -48,7 +48,6 @@ struct simulation_options {
         gangs; /* groups of pods come whole or not at all; without a pace and without moves. Where pods
                  * leave, a group that finds no room waits for a mean lifetime (lifetime_ms) at most */
     int64_t gang_room_ms; /* see struct store_options; only where pods leave */
-    bool bound;          /* work out what no packing could pass */
     bool keep_pods;      /* fill simulation_result.pods */
     gint *progress;      /* atomic, thousandths of the run */
     gint *decisions;     /* atomic, pods that came, counted up */
@@ -72,7 +71,6 @@ struct simulation_point {
     double allocated;
     double part_used; /* free, on cards that are in use */
     double untouched; /* free, on cards that nobody uses */
-    double bound;     /* of `allocated`, whoever had placed the pods; 0: not worked out */
 };
 
 struct simulation_result {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that leave. Time is counted in mean lifetimes. */
 #include "simulate/memory_cluster.h"
-#include "simulate/simulation_bound.h"
 #include "simulate/simulation_gangs.h"
 #include "simulate/simulation_state.h"
 
@@ -14,7 +13,6 @@
 /* What is counted after the first lifetime, in which the cluster settles. */
 struct tally {
     GSequence *departures; /* struct departure, by time */
-    double end; /* of the run */
     double since, used_time, asked, refused, part_used, untouched;
     unsigned looks;
     double tried; /* when groups that wait were asked about last */
@@ -71,16 +69,6 @@ static void set_time(struct simulation *simulation, double x)
     store_set_moment(simulation->store, &simulation->moment);
 }
 
-/* So much of the time that is counted it would be there. */
-static void note_came(struct simulation *simulation, const struct kind_of_pod *kind, double part)
-{
-    for (guint i = 0; i < simulation->kinds->len; i++) {
-        const struct kind_of_pod *other = &g_array_index(simulation->kinds, struct kind_of_pod, i);
-        if (other == kind || (kind->gang && other->gang == kind->gang))
-            simulation->came[i] += part;
-    }
-}
-
 /* Of those that ask for so much, if `refused` or just come. */
 static void note_asked(struct tally *tally, double now, double gpus, bool refused)
 {
@@ -135,9 +123,6 @@ static bool come(struct simulation *simulation, struct tally *tally, double now,
                               workload_draw(simulation->workload));
     } while (!simulation_gang_begins(simulation, kind));
     const double stays = workload_time(simulation->workload, 1);
-    if (simulation->bound)
-        note_came(simulation, kind,
-                  MAX(MIN(now + stays, tally->end) - MAX(now, 1), 0) / (tally->end - 1));
     return (kind->gang ? come_together : come_alone)(simulation, tally, kind, now, stays, error);
 }
 
@@ -216,7 +201,7 @@ static bool turn_over(struct simulation *simulation, struct tally *tally, double
 bool simulation_churn(struct simulation *simulation, GError **error)
 {
     const double end = 1 + (double)simulation->options->lifetimes;
-    struct tally tally = {.departures = g_sequence_new(departure_free), .end = end, .since = 1};
+    struct tally tally = {.departures = g_sequence_new(departure_free), .since = 1};
     const bool ok = turn_over(simulation, &tally, end, error);
 
     g_sequence_free(tally.departures);
@@ -227,7 +212,6 @@ bool simulation_churn(struct simulation *simulation, GError **error)
         .allocated = tally.used_time / simulation->gpus / (end - 1),
         .part_used = tally.part_used / MAX(tally.looks, 1),
         .untouched = tally.untouched / MAX(tally.looks, 1),
-        .bound = simulation->bound ? simulation_bound_for(simulation->bound, simulation->came) : 0,
     };
     simulation->result->refused = tally.asked > 0 ? tally.refused / tally.asked : 0;
     return true;

@@ -97,14 +97,14 @@ static void measure(const struct reading *reading, struct pod_view *view, struct
     if (first > 0) {
         const struct kind_of_pod *like = &g_array_index(kinds, struct kind_of_pod, first - 1);
         kind->barred = like->barred;
-        kind->asked = like->asked;
+        kind->gpus = like->gpus;
         g_free(text);
         return;
     }
     g_hash_table_insert(reading->seen, text, GUINT_TO_POINTER(kinds->len + 1));
     kind->barred = find_barred(reading, view);
     if (kind->request)
-        kind->asked = occupancy_of_request(reading->nodes, kind->barred, kind->request);
+        kind->gpus = occupancy_of_request(reading->nodes, kind->barred, kind->request);
 }
 
 /* One that cannot be understood is left to the verbs to refuse. */
@@ -123,7 +123,6 @@ static bool read_kind(const struct reading *reading, const struct manifest *mani
     kind.filtered = kind.request || failure;
     kind.gang = simulation_gang_join(simulation, &view);
     measure(reading, &view, &kind);
-    kind.gpus = kind.asked.mean;
     kind.kind = kind.gpus <= 0  ? POD_KIND_NO_GPU
                 : kind.gpus < 1 ? POD_KIND_PART
                 : kind.gpus > 1 ? POD_KIND_SEVERAL

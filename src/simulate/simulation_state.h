@@ -8,7 +8,6 @@
 #include "simulate/scheduler_cycle.h"
 #include "simulate/simulation.h"
 
-struct simulation_bound;
 struct simulation_gang;
 
 /* A pod of the scenario, which may come more than once. */
@@ -16,8 +15,7 @@ struct kind_of_pod {
     const struct manifest *manifest;
     pod_needs *needs;
     struct request *request; /* NULL: no GPU, or not understood */
-    struct asked asked;
-    double gpus;           /* asked.mean */
+    double gpus;             /* occupancy_of_request; 0 without a request */
     const uint8_t *barred; /* as struct scheduler_pod has it; pods that are alike share it */
     enum pod_kind kind;
     bool filtered;
@@ -64,9 +62,6 @@ struct simulation {
     double refused;           /* of `asked`, by pods that found no room */
     double mean_gpus; /* of an arrival */
     uint64_t placed;  /* pods that were led through the verbs; for UIDs */
-    struct simulation_bound *bound; /* NULL: it is not asked for, or cannot be told */
-    double *came; /* by kind: pods so far, or, where they leave, their mean over the time counted,
-                   * had all found room */
 };
 
 /* Fills the store, and reads what each arrival asks for. False also if nothing could ever come of

@@ -209,27 +209,6 @@ class Results(Files):
         self.assertGreater(result["moves"], 0)
         self.assertGreater(count.allocated(), 0.7)
 
-    def test_no_policy_passes_the_bound(self):
-        """On 30 nodes: the bound is a linear program, and takes longer than all else."""
-        lines = (FOLDER / "nodes.csv").read_text().splitlines(keepends=True)
-        trace = [f"--trace-nodes={self.write('nodes.csv', ''.join(lines[:31]))}", TRACE[1]]
-        for more in (["--arrivals=110%"], ["--churn", "--arrivals=110%", "--lifetimes=1"]):
-            with self.subTest(more=more):
-                answer = json.loads(simulate(*trace, "--policy=oc,spread", "--bound", "-o", "json",
-                                             *more))
-                first, other = (policy["runs"][0] for policy in answer["policies"])
-                bounds = [point for point in [first["end"], *first["points"]] if "bound" in point]
-                self.assertEqual(len(bounds), 1 if "--churn" in more else 2)
-                for run in (first, other):
-                    held = {point["x"]: point["allocated"]
-                            for point in [*run["points"], run["end"]]}
-                    for point in bounds:
-                        self.assertLess(held[point["x"]], point["bound"])
-                        self.assertLess(point["bound"], 1.0001)
-        table = simulate(*trace, "--policy=oc,spread", "--bound", "--arrivals=100%").splitlines()
-        self.assertRegex(table[0], r"^POLICY +AT 100% +BOUND ")
-        self.assertNotIn("BOUND", simulate(*trace, "--arrivals=100%"))
-
     def test_the_same_seed_gives_the_same_bytes(self):
         out = self.folder / "o.json"
         seen = set()
