@@ -39,6 +39,7 @@
 #define HANDSHAKE_MAX_MS 10000
 #define GRACE_MS 1000   /* to make a first call */
 #define REFRESH_MS 1000 /* how often certificates are looked at */
+#define BEGIN_MAX_MS 1000 /* for the library to begin with the last connections before the end */
 #define LARGE_KEPT_MS 2000
 #define CROWD 64             /* connections whose memory is worth looking for when they have gone */
 #define EXHAUSTED_WAIT_MS 10 /* before accepting again when descriptors have run out */
@@ -55,7 +56,9 @@ struct server {
 
     pthread_mutex_t lock; /* the rest; never held across a call */
     pthread_cond_t idle;
+    pthread_cond_t begun;
     unsigned in_flight; /* requests from their head to the end of their answer */
+    unsigned handed;    /* connections that the library was given and has not begun with */
     bool draining;
     bool stopping;
 };
@@ -246,6 +249,28 @@ static void log_library(void *data, const char *format, va_list arguments)
 
 /* --- the life of a connection --------------------------------------------------------------- */
 
+static void count_handed(struct server *server, int change)
+{
+    pthread_mutex_lock(&server->lock);
+    server->handed += (unsigned)change;
+    if (server->handed == 0)
+        pthread_cond_signal(&server->begun);
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* A library that is stopped closes connections with which it has not begun, without the lock under
+ * which they were handed over. It never begins with one for which it has no memory. */
+static void await_begun(struct server *server)
+{
+    const int64_t until_us = g_get_monotonic_time() + BEGIN_MAX_MS * 1000;
+    const struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+
+    pthread_mutex_lock(&server->lock);
+    while (server->handed > 0 && pthread_cond_timedwait(&server->begun, &server->lock, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* The client's last word of a handshake, whatever the version. */
 static int handshake_finished(gnutls_session_t session, unsigned type, unsigned when,
                               unsigned incoming, const gnutls_datum_t *message)
@@ -278,6 +303,7 @@ static void notify(void *data, struct MHD_Connection *connection, void **context
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
+        count_handed(server, -1);
         *context = client = g_new0(struct client, 1);
         client->connection = connections_find(server->connections, fd);
         if (server->options.tls)
@@ -312,8 +338,11 @@ static void accept_one(struct server *server)
     }
     connection = connections_add(server->connections, fd, (struct sockaddr *)&peer,
                                  server->options.tls ? CONNECTION_HANDSHAKE : CONNECTION_IDLE);
-    if (MHD_add_connection(server->daemon, fd, (struct sockaddr *)&peer, length) != MHD_YES)
+    count_handed(server, 1);
+    if (MHD_add_connection(server->daemon, fd, (struct sockaddr *)&peer, length) != MHD_YES) {
+        count_handed(server, -1);
         connection_remove(connection);
+    }
 }
 
 /* Of what a thousand connections or a large body used, the allocator keeps tens of MiB for the next
@@ -452,6 +481,7 @@ static void server_init(struct server *server, const struct server_options *opti
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&server->idle, &attributes);
+    pthread_cond_init(&server->begun, &attributes);
     pthread_condattr_destroy(&attributes);
     server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
@@ -464,6 +494,7 @@ static void server_release(struct server *server)
     connections_free(server->connections);
     pthread_mutex_destroy(&server->bodies.turn);
     pthread_cond_destroy(&server->idle);
+    pthread_cond_destroy(&server->begun);
     pthread_mutex_destroy(&server->lock);
     g_free(server);
 }
@@ -561,6 +592,7 @@ void server_free(struct server *server)
     quiesce(server);
     wake(server, &server->stopping);
     pthread_join(server->keeper, NULL);
+    await_begun(server);
     MHD_stop_daemon(server->daemon);
     server_release(server);
 }

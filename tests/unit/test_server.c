@@ -3,6 +3,7 @@
 #include "suite.h"
 
 #include <gpuledger/error.h>
+#include <sched.h>
 
 /* --- answers -------------------------------------------------------------------------------- */
 
@@ -132,6 +133,24 @@ START_TEST(the_end_waits_for_handlers)
 }
 END_TEST
 
+/* The library's thread may not have seen them yet. */
+START_TEST(the_end_comes_right_after_connections)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        struct server *server = start(modes[_i], 8, true);
+        int fds[3];
+
+        for (size_t j = 0; j < G_N_ELEMENTS(fds); j++)
+            fds[j] = http_connect(server_port(server));
+        for (unsigned turn = 0; turn < 10 * i; turn++)
+            sched_yield(); /* the end comes later each time */
+        server_free(server);
+        for (size_t j = 0; j < G_N_ELEMENTS(fds); j++)
+            close(fds[j]);
+    }
+}
+END_TEST
+
 START_TEST(an_idle_server_drains_at_once)
 {
     g_autoptr(server) server = start(modes[_i], 8, true);
@@ -201,15 +220,11 @@ END_TEST
 int main(void)
 {
     const struct server_test tests[] = {
-        {answers_carry_what_the_handler_set, 2},
-        {failures_have_bodies_only_where_wanted, 2},
-        {head_has_the_length_but_no_body, 2},
-        {clients_that_leave_do_no_harm, 2},
-        {draining_lets_requests_finish, 1},
-        {the_end_waits_for_handlers, 2},
-        {an_idle_server_drains_at_once, 2},
-        {all_addresses_can_be_listened_on, 1},
-        {a_host_that_does_not_exist_is_named, 1},
+        {answers_carry_what_the_handler_set, 2},    {failures_have_bodies_only_where_wanted, 2},
+        {head_has_the_length_but_no_body, 2},       {clients_that_leave_do_no_harm, 2},
+        {draining_lets_requests_finish, 1},         {the_end_waits_for_handlers, 2},
+        {the_end_comes_right_after_connections, 2}, {an_idle_server_drains_at_once, 2},
+        {all_addresses_can_be_listened_on, 1},      {a_host_that_does_not_exist_is_named, 1},
     };
 
     return suite_run(server_suite("server", tests, G_N_ELEMENTS(tests)));
