@@ -5,11 +5,8 @@
 #include "next_file.h"
 
 #include "record/learned.h"
-#include "record/recorder.h"
 #include "inspect/views.h"
 #include "core/constraints.h"
-
-#include <unistd.h>
 
 /* --- tests ---------------------------------------------------------------------------------- */
 
@@ -536,43 +533,6 @@ START_TEST(who_looks_changes_nothing)
 }
 END_TEST
 
-static void note_gone(struct recorder *recorder, uint64_t taken)
-{
-    recorder_take(recorder, record_new(&(struct observation){
-                                .what = OBSERVED_POD_ENDED, .number = taken, .key = "nobody"}));
-}
-
-/* What was lost may have been pods that taught something. */
-START_TEST(after_a_loss_it_is_told_what_was_learned)
-{
-    g_autofree char *directory = g_dir_make_tmp("gpuledger-record-XXXXXX", NULL);
-    g_autofree char *path = g_build_filename(directory, "record", NULL), *text = NULL;
-    const struct recorder_options options = {.path = path, .file_max = 1 << 30, .options = "{}"};
-    struct recorder *recorder = recorder_new(&options, NULL);
-    uint64_t after;
-
-    ck_assert_ptr_nonnull(recorder);
-    recorder_observe(recorder, live);
-    for (uint64_t i = 1; i <= RECORDER_OPEN_MAX; i++)
-        ck_assert_uint_eq(recorder_number(recorder), i);
-    ck_assert_uint_eq(recorder_number(recorder), 0);
-    for (uint64_t i = 1; i <= RECORDER_OPEN_MAX; i++)
-        note_gone(recorder, i);
-    while ((after = recorder_number(recorder)) == 0) /* until some are written */
-        g_usleep(1000);
-    note_gone(recorder, after);
-    recorder_free(recorder);
-    store_set_observer(live, NULL);
-    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
-    const char *lost = strstr(text, "\"kind\":\"lost\"");
-    ck_assert_ptr_nonnull(lost);
-    ck_assert_ptr_null(g_strstr_len(text, lost - text, "\"kind\":\"learned\""));
-    ck_assert_ptr_nonnull(strstr(lost, "\"kind\":\"learned\""));
-    unlink(path);
-    rmdir(directory);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("record");
@@ -594,7 +554,6 @@ int main(void)
     tcase_add_test(tests, what_was_learned_is_known);
     tcase_add_test(tests, a_lesson_is_read_as_it_was_written);
     tcase_add_test(tests, who_looks_changes_nothing);
-    tcase_add_test(tests, after_a_loss_it_is_told_what_was_learned);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
