@@ -196,22 +196,6 @@ static bool counts(const struct nominees *nominees, const struct nomination *nom
            !ledger_get(nominees->ledger, nomination->uid);
 }
 
-void nominees_each_kept(const struct nominees *nominees,
-                        void (*visit)(struct allocation *held, void *data), void *data)
-{
-    const GPtrArray *rooms = nominees->nominations->rooms;
-
-    for (guint i = 0; i < rooms->len; i++) {
-        const struct nomination *one = rooms->pdata[i];
-        const struct node *node = ledger_node(nominees->ledger, one->node);
-        if (!node || g_strcmp0(one->room->uid, one->room->held->uid) != 0 || !counts(nominees, one))
-            continue; /* nobody knows the UID of a successor, and what a pod leaves is nobody's */
-        g_autoptr(allocation) held = allocation_dup(one->room->held);
-        held->node = (struct node *)(uintptr_t)node; /* who counts only looks at it */
-        visit(held, data);
-    }
-}
-
 int32_t nominees_card(const struct nominees *nominees, const struct node *node)
 {
     const GPtrArray *rooms = nominees->nominations->rooms;

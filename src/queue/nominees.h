@@ -36,11 +36,6 @@ bool nominees_agree(const struct nominees *nominees, const struct nominees *othe
 /* As if the pod had come to the node: adds to `came` what was kept for it there. */
 void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came);
 
-/* What plans keep from the pod for pods that exist and have no place yet, each as if it were on its node; borrowed.
- * So much of a quota is spoken for. */
-void nominees_each_kept(const struct nominees *nominees,
-                        void (*visit)(struct allocation *held, void *data), void *data);
-
 /* The node with those placed on it that are nominated there; mostly the node itself. NULL gives
  * NULL. */
 const struct node *nominees_see(struct nominees *nominees, const struct node *node);

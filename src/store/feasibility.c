@@ -27,11 +27,6 @@ static bool is_calm(const struct feasibility *question, const struct node *node)
     return node && feasibility_is_calm(question, node_own(node)->pulse);
 }
 
-static void count_kept(struct allocation *held, void *question)
-{
-    feasibility_note_taken(question, held);
-}
-
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about)
 {
@@ -79,8 +74,6 @@ void feasibility_init(struct feasibility *question, struct store *store,
                      !(pod->uid && nominations_have(store_nominations(store), pod->uid));
     question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);
     question->nominees = store_nominees(store, &question->admission, pod);
-    if (question->room)
-        nominees_each_kept(&question->nominees, count_kept, question);
     arrivals_settle(question->arrivals, &question->turn);
     question->ordered =
         question->turn.hold_ms != 0 && !arrivals_are_idle(question->arrivals, &question->turn);
