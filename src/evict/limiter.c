@@ -294,6 +294,24 @@ void limiter_settle(struct limiter *limiter, enum limiter_pod (*look)(const char
     }
 }
 
+/* --- many ------------------------------------------------------------------------------------- */
+
+bool limiter_lets_end(const struct limiter *limiter, enum ender ender,
+                      const char *const *namespaces, size_t n, int64_t within_ms)
+{
+    const struct limits *limits = &limiter->limits;
+    const int64_t minutes = limits->minute_ms > 0 ? within_ms / limits->minute_ms : UINT32_MAX;
+    const uint32_t most[] = {limits->of[ender].per_minute, limits->per_minute};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(most); i++) {
+        if (most[i] > 0 && (int64_t)n > minutes * most[i])
+            return false;
+    }
+    return limits->per_namespace == 0 ||
+           limiter_spreads(namespaces, n,
+                           (uint32_t)MIN(minutes * limits->per_namespace, UINT32_MAX));
+}
+
 /* --- spread ----------------------------------------------------------------------------------- */
 
 bool limiter_spreads(const char *const *namespaces, size_t n, uint32_t most)

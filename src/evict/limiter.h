@@ -59,6 +59,11 @@ void limiter_note_ended(struct limiter *limiter, enum ender ender, const char *n
  * waits. Others do not: of them, of the namespaces and of the cluster only what is known counts. */
 void limiter_fill(struct limiter *limiter, enum ender ender, int64_t now_ms);
 
+/* Whether pods of these namespaces, as many as they are, may be evicted within that time as far as the limits go: if
+ * nothing else is evicted. NULL is a namespace of its own. */
+bool limiter_lets_end(const struct limiter *limiter, enum ender ender,
+                      const char *const *namespaces, size_t n, int64_t within_ms);
+
 /* It counts in the minute that ends now. */
 bool limiter_counts(const struct limiter *limiter, const char *uid, int64_t now_ms);
 /* It was evicted, or may have been, and is not known to have ended. */

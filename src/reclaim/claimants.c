@@ -9,7 +9,10 @@
 
 #define PODS_MAX 32   /* for which it is worked out at a time */
 #define ROUNDS_MAX 16 /* plans of which somebody may not be ended after all */
-#define MINUTES_MAX 8 /* that the evictions for one pod may take */
+#define EVICTIONS_MS                                                                               \
+    INT64_C(480000) /* that those for one pod may take: its claim lasts no longer than CLAIM_MS */
+#define TOO_MANY                                                                                   \
+    "more pods would have to end than the limits of evictions let end before the claim lapses"
 
 /* --- new claims --------------------------------------------------------------------------------------------- */
 
@@ -322,19 +325,38 @@ static void tell_refused(struct reclaimer *reclaimer, const struct pod_view *pod
     log_event(LOG_LEVEL_INFO, "nobody gives back", LOG_TEXT("for", name), LOG_TEXT("why", why));
 }
 
+/* The namespaces of those that end for claims already and of those of the plan, one as often as there are pods; borrowed. */
+static GPtrArray *list_ends(const GPtrArray *outstanding, const struct reclaim_plan *plan)
+{
+    GPtrArray *namespaces = g_ptr_array_new();
+
+    for (guint i = 0; i < outstanding->len; i++)
+        g_ptr_array_add(namespaces, outstanding->pdata[i]);
+    for (guint i = 0; i < plan->ends->len; i++)
+        g_ptr_array_add(namespaces, g_array_index(plan->ends, struct reclaim_end, i).ns);
+    return namespaces;
+}
+
 /* False: it takes too long, or more than is kept track of. */
-static bool is_moderate(const struct reclaimer *reclaimer, const struct reclaim_plan *plan)
+static bool is_moderate(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
+                        const GPtrArray *outstanding)
 {
     g_autofree guint *n = g_new0(guint, plan->places->len + 1);
-    bool fits = plan->ends->len <= MINUTES_MAX * reclaimer->args.options.per_minute;
+    g_autoptr(GPtrArray) namespaces = list_ends(outstanding, plan);
+    int64_t now_ms;
+    bool fits =
+        limiter_lets_end(permits_lock(reclaimer->permits, &now_ms), ENDER_RECLAIM,
+                         (const char *const *)namespaces->pdata, namespaces->len, EVICTIONS_MS);
 
+    permits_unlock(reclaimer->permits);
     for (guint i = 0; i < plan->ends->len; i++)
         fits &= ++n[g_array_index(plan->ends, struct reclaim_end, i).pod] <= CLAIM_ENDS_MAX;
     return fits;
 }
 
-/* How many will end for it. */
-static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, struct party *party)
+/* Adds to `outstanding` the namespaces of those that will end for it. */
+static void serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, struct party *party,
+                  GPtrArray *outstanding)
 {
     const guint n = party->n;
     struct pod_view *views = party->views = g_new0(struct pod_view, n);
@@ -345,19 +367,19 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
         if (!reclaim_ground_pod(ground, party->uids[i], &views[i], &pods[i])) {
             reclaimer_remember(reclaimer, party->uids[0])->again_ms =
                 reclaimer->now_ms + RECLAIM_AGAIN_MS;
-            return 0;
+            return;
         }
     }
     for (int round = 0; round < ROUNDS_MAX && worker_goes_on(&reclaimer->worker); round++) {
         g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, pods, n);
         if (plan->answer != RECLAIM_FOUND) {
             tell_refused(reclaimer, &views[0], (int)plan->answer, reclaim_text(plan->answer));
-            return 0;
+            return;
         }
-        if (!is_moderate(reclaimer, plan)) {
+        if (!is_moderate(reclaimer, plan, outstanding)) {
             reclaim_plan_undo(ground);
-            tell_refused(reclaimer, &views[0], RECLAIM_N, "more pods than may end in time");
-            return 0;
+            tell_refused(reclaimer, &views[0], RECLAIM_N, TOO_MANY);
+            return;
         }
         if (!verify(reclaimer, plan)) {
             reclaim_plan_undo(ground);
@@ -365,7 +387,7 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
         }
         if (permits_observe(reclaimer->permits, ENDER_RECLAIM)) {
             tell_observed(reclaimer, plan, &views[0]);
-            return 0;
+            return;
         }
         if (leadership_term(reclaimer->args.leadership) != reclaimer->term ||
             !write_claims(reclaimer, plan, party, &failure)) {
@@ -374,14 +396,17 @@ static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, s
                 reclaimer->now_ms + RECLAIM_AGAIN_MS;
             log_event_limited(LOG_LEVEL_WARN, "claim cannot be written",
                               LOG_TEXT("why", failure ? failure->message : "no leader any more"));
-            return 0;
+            return;
         }
         reclaimer_remember(reclaimer, party->uids[0])->answer = RECLAIM_FOUND;
         tell_claimed(reclaimer, plan, &views[0]);
-        return plan->ends->len;
+        for (guint i = 0; i < plan->ends->len; i++)
+            g_ptr_array_add(outstanding,
+                            g_strdup(g_array_index(plan->ends, struct reclaim_end, i).ns));
+        return;
     }
     tell_refused(reclaimer, &views[0], RECLAIM_N + 1, "too many of those who have borrowed stay");
-    return 0;
+    return;
 }
 
 /* Under the copy's lock. */
@@ -393,20 +418,37 @@ static bool stays(const struct allocation *allocation, void *data)
            reclaimer_ends(reclaimer, allocation->uid);
 }
 
+/* Of those that are still to end for claims. */
+static GPtrArray *list_outstanding(const struct reclaimer *reclaimer, const GArray *rows)
+{
+    GPtrArray *namespaces = g_ptr_array_new_with_free_func(g_free);
+    const struct ledger *ledger = store_ledger(reclaimer->args.store);
+
+    store_lock(reclaimer->args.store);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct room_claim *claim = g_array_index(rows, struct claim_row, i).claim;
+        for (char **uid = claim->ends; *uid; uid++) {
+            const struct allocation *ending = ledger_get(ledger, *uid);
+            if (ending)
+                g_ptr_array_add(namespaces, g_strdup(ending->ns));
+        }
+    }
+    store_unlock(reclaimer->args.store);
+    return namespaces;
+}
+
 void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
 {
     const int64_t most = reclaimer->args.options.at_once;
     g_autoptr(GHashTable) handled = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(reclaim_ground) ground = NULL;
-    int64_t outstanding = 0;
+    g_autoptr(GPtrArray) outstanding = list_outstanding(reclaimer, rows);
     guint looked = 0;
 
-    for (guint i = 0; i < rows->len; i++)
-        outstanding += g_array_index(rows, struct claim_row, i).n_left;
-    if (outstanding >= most)
+    if (outstanding->len >= most)
         return;
     g_autoptr(GArray) list = list_claimants(reclaimer);
-    for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most &&
+    for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding->len < most &&
                       worker_goes_on(&reclaimer->worker);
          i++) {
         const struct claimant *claimant = &g_array_index(list, struct claimant, i);
@@ -421,7 +463,7 @@ void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
             continue;
         if (!ground)
             ground = reclaim_ground_new(reclaimer->args.store, stays, reclaimer);
-        outstanding += serve(reclaimer, ground, &party);
+        serve(reclaimer, ground, &party, outstanding);
         g_free(reclaimer->last_ns);
         reclaimer->last_ns = g_strdup(claimant->ns);
         looked++;

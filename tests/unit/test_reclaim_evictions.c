@@ -34,6 +34,7 @@ static struct lender lenders[LENDERS];
 static struct store *known;
 static struct reclaimer *reclaimer;
 static struct reclaimer_options options;
+static struct permits *permits; /* NULL: its own, by the options */
 static struct denials *denials; /* NULL: pods of all schedulers are placed here */
 static struct moment moment;
 static char *claims;   /* on the Node, as the ConfigMap has them */
@@ -227,6 +228,7 @@ static void teardown(void)
 {
     reclaimer_free(reclaimer);
     reclaimer = NULL;
+    g_clear_pointer(&permits, permits_free);
     store_free(known);
     g_clear_pointer(&claims, g_free);
     fake_claims_reset();
@@ -243,6 +245,7 @@ static void pass(int seconds)
                                                            .files = &fake_claims_files,
                                                            .leadership = &leader,
                                                            .denials = denials,
+                                                           .permits = permits,
                                                            .evict = evict,
                                                            .options = options});
     for (int i = 0; i < seconds; i++) {
@@ -406,6 +409,14 @@ START_TEST(who_has_gone_meanwhile_is_not_evicted)
 }
 END_TEST
 
+/* As a group. */
+static void want_together(void)
+{
+    wanting = "\"gang.scheduling.koordinator.sh/name\":\"g\","
+              "\"gang.scheduling.koordinator.sh/min-available\":\"3\"";
+    tell();
+}
+
 /* --- how fast ------------------------------------------------------------------------------------- */
 
 START_TEST(so_many_are_on_their_way_out_at_once)
@@ -442,12 +453,44 @@ START_TEST(so_many_end_within_a_minute)
 END_TEST
 
 /* More than eight minutes' worth is nobody's. */
+static int64_t read_moment(void *data)
+{
+    return moment.now_ms;
+}
+
+/* By what lets three, or two, end in eight minutes. */
+static const struct {
+    struct limits limits;
+    guint n_claims;
+} slow[] = {
+    {{.per_namespace = 1, .minute_ms = 160000}, WANTING},
+    {{.per_namespace = 1, .minute_ms = 240000}, 0},
+    {{.of[ENDER_RECLAIM].per_minute = 1, .minute_ms = 160000}, WANTING},
+    {{.of[ENDER_RECLAIM].per_minute = 1, .minute_ms = 240000}, 0},
+    {{.per_minute = 1, .minute_ms = 160000}, WANTING},
+    {{.per_minute = 1, .minute_ms = 240000}, 0},
+};
+
 START_TEST(what_would_take_too_long_is_not_begun)
 {
-    options.per_minute = 0;
-    pass(60);
-    ck_assert_uint_eq(n_claims(), 0);
-    ck_assert_uint_eq(n_tried, 0);
+    const struct permits_options of = {.limits = slow[_i].limits, .clock = read_moment};
+
+    want_together();
+    permits = permits_new(&of);
+    pass(20);
+    ck_assert_uint_eq(n_claims(), slow[_i].n_claims);
+    ck_assert_uint_eq(n_tried, slow[_i].n_claims);
+}
+END_TEST
+
+/* Nor is what would, beside what ends for claims already. */
+START_TEST(what_ends_for_others_takes_its_time)
+{
+    const struct permits_options of = {.limits = slow[1].limits, .clock = read_moment};
+
+    permits = permits_new(&of);
+    pass(20);
+    ck_assert_uint_eq(n_claims(), 2);
 }
 END_TEST
 
@@ -599,9 +642,7 @@ END_TEST
 /* What one of a group does not get, none of it gets: that it would take would not help. */
 START_TEST(claims_of_a_group_end_together)
 {
-    wanting = "\"gang.scheduling.koordinator.sh/name\":\"g\","
-              "\"gang.scheduling.koordinator.sh/min-available\":\"3\"";
-    tell();
+    want_together();
     for (int i = 0; i < LENDERS; i++)
         lenders[i].evicted = EVICTION_LATER;
     for (int i = 0; i < 30 && n_claims() == 0; i++)
@@ -723,7 +764,8 @@ int main(void)
     tcase_add_loop_test(tests, who_has_gone_meanwhile_is_not_evicted, 0, 3);
     tcase_add_test(tests, so_many_are_on_their_way_out_at_once);
     tcase_add_test(tests, so_many_end_within_a_minute);
-    tcase_add_test(tests, what_would_take_too_long_is_not_begun);
+    tcase_add_loop_test(tests, what_would_take_too_long_is_not_begun, 0, G_N_ELEMENTS(slow));
+    tcase_add_test(tests, what_ends_for_others_takes_its_time);
     tcase_add_loop_test(tests, an_unknown_outcome_counts, 0, 3);
     tcase_add_test(tests, nobody_gives_back_before_the_pod_has_waited);
     tcase_add_loop_test(tests, for_pods_of_other_schedulers_nobody_gives_back, 0, 2);
