@@ -375,9 +375,6 @@ bool dialect_read_sketch(const struct node_view *view, const struct dialect_opti
 void dialect_read_heartbeat(const struct node_view *view, struct heartbeat *ret_heartbeat,
                             char **ret_warning);
 
-/* Whether whoever may serve the pod there has stopped reporting. */
-bool dialect_is_silent(const struct node *node, const struct request *request, int64_t now_ns);
-
 enum admission {
     ADMISSION_YES,
     ADMISSION_WAIT, /* there is room, but not before the node side has matched an earlier pod */

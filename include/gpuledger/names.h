@@ -45,7 +45,6 @@
 #pragma redefine_extname dialect_find gpuledger_dialect_find
 #pragma redefine_extname dialect_is_fickle gpuledger_dialect_is_fickle
 #pragma redefine_extname dialect_is_paused gpuledger_dialect_is_paused
-#pragma redefine_extname dialect_is_silent gpuledger_dialect_is_silent
 #pragma redefine_extname dialect_of_health gpuledger_dialect_of_health
 #pragma redefine_extname dialect_of_quotas gpuledger_dialect_of_quotas
 #pragma redefine_extname dialect_outranked gpuledger_dialect_outranked

@@ -290,13 +290,6 @@ bool dialect_serves(const struct node *node, const struct request *request)
     return node->dialect && pick_alternative(node, request);
 }
 
-bool dialect_is_silent(const struct node *node, const struct request *request, int64_t now_ns)
-{
-    const struct request *served = node->dialect ? pick_alternative(node, request) : NULL;
-
-    return served && node_is_silent(node, served->dialect, now_ns);
-}
-
 bool dialect_asks_one_card(const struct node *node, const struct request *request)
 {
     const struct card_ask *ask = &request->asks[0];

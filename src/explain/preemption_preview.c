@@ -387,21 +387,17 @@ static void attempt_clear(struct attempt *attempt)
     what_if_free(attempt->what_if);
 }
 
-/* Whether some pod of the node may end for it, and quotas let it in then. */
-static bool may_help(struct search *search, struct attempt *attempt, const struct node *seen,
-                     struct wish *wish)
+/* Whether some pod of the node may end for it; `quotas`: the reason that none of these mends. */
+static bool may_help(struct search *search, struct attempt *attempt, enum reason quotas)
 {
     const bool needs = needs_cpu_pods(search, attempt);
 
     search->lesser |= attempt->n > 0;
     if (attempt->n == 0 && !needs)
         return false;
-    if (quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE) {
-        wish->relief =
-            quota_relief_new(search->question.room, attempt->node, search->query->pod->priority);
-        search->over_quota |= !wish->relief;
-        if (!wish->relief)
-            return false;
+    if (quotas != REASON_NONE) {
+        search->over_quota = true;
+        return false;
     }
     if ((needs || draws_with_cpu_pods(attempt)) && !gather_cpu_pods(search, attempt) && needs) {
         if (search->found->n_unread++ == 0)
@@ -412,27 +408,32 @@ static bool may_help(struct search *search, struct attempt *attempt, const struc
     return attempt->n > 0;
 }
 
-static void try_node(struct search *search, const struct node *node, struct wish *wish)
+static void try_node(struct search *search, const struct node *node)
 {
-    const struct node *seen = nominees_see(&search->question.nominees, node);
-    g_autoptr(what_if) left = feasibility_spare(search->question.rejects, node, seen,
-                                                search->query->request, search->question.ns);
-    struct attempt attempt = {.node = node, .what_if = what_if_new(left ? left->node : seen)};
+    struct wish wish = {.admission = &search->question.admission};
+    struct feasibility_opening opening;
+    struct attempt attempt = {.node = node};
 
+    const enum reason reason = feasibility_open(&search->question, node, &opening);
+    if (reason != REASON_NONE && !feasibility_is_of_quotas(reason))
+        return;
+    wish.relief = opening.relief;
+    attempt.what_if = what_if_new(opening.seen);
     attempt.roster = roster_new(attempt.what_if);
     gather(search, &attempt);
     find_margins(search, attempt.what_if->node, attempt.margins);
-    if (may_help(search, &attempt, seen, wish)) {
+    if (may_help(search, &attempt, reason)) {
         if (suffices(search,
                      attempt.margins)) { /* it ends no pod where none need end, in its own eyes */
             if (!search->fits_in_sum)
                 search->fits_in_sum = g_strdup(node->name);
         } else if (name_victims(search, &attempt) > 0) {
             split_named(&attempt);
-            choose(search, &attempt, wish);
+            choose(search, &attempt, &wish);
         }
     }
     attempt_clear(&attempt);
+    quota_relief_free(wish.relief);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -513,11 +514,9 @@ struct preview *preview_find(const struct preview_query *query)
     budgets_allowed(query->budgets, allowed);
     for (guint i = 0; i < nodes->len && !search.found->why; i++) {
         const struct node *node = nodes->pdata[i];
-        struct wish wish = {.admission = &search.question.admission};
         if (node->present && node->n_dialects > 0 &&
             constraints_check(constraints, node) == BARRIER_NONE)
-            try_node(&search, node, &wish);
-        quota_relief_free(wish.relief);
+            try_node(&search, node);
     }
     if (!search.found->why && !search.found->node)
         search.found->why = say_why_not(&search);

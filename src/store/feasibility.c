@@ -81,13 +81,18 @@ void feasibility_init(struct feasibility *question, struct store *store,
         question->flags = flag_nodes(question);
 }
 
+static void forget_last(struct feasibility *question)
+{
+    g_clear_pointer(&question->cover, what_if_free);
+    g_clear_pointer(&question->left, what_if_free);
+    g_clear_pointer(&question->coming, what_if_free);
+}
+
 void feasibility_clear(struct feasibility *question)
 {
     g_clear_pointer(&question->room, quota_room_free);
     nominees_clear(&question->nominees);
-    g_clear_pointer(&question->cover, what_if_free);
-    g_clear_pointer(&question->left, what_if_free);
-    g_clear_pointer(&question->coming, what_if_free);
+    forget_last(question);
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
 }
 
@@ -137,6 +142,13 @@ bool feasibility_outlasts(const struct request *request, const struct node *node
     return request->lasts_s == 0 || request->lasts_s > left_s - SWITCH_SLACK_S;
 }
 
+static bool outlasts(const struct feasibility *question, const struct node *node)
+{
+    const struct admission_query *admission = &question->admission;
+
+    return feasibility_outlasts(admission->request, node, admission->now_ns);
+}
+
 /* Where a switch only leaves each card fewer holders, who outlasts it comes as if that were so already:
  * then nobody has to end for him. */
 static enum reason admit_ahead(struct feasibility *question, struct placement *ret_placement)
@@ -180,8 +192,7 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
     if (admission == ADMISSION_NO)
         return reason;
     reason = is_closed(question, question->seen) ? REASON_UNSEALED : REASON_NONE;
-    if (reason == REASON_NONE && feasibility_outlasts(question->admission.request, question->seen,
-                                                      question->admission.now_ns))
+    if (reason == REASON_NONE && outlasts(question, question->seen))
         reason = admit_ahead(question, ret_placement);
     question->waits &= reason == REASON_NONE;
     if (reason == REASON_NONE && ret_placement && !question->waits && !question->calm)
@@ -215,42 +226,39 @@ static struct node *left_node(struct what_if **left, const struct node *seen)
     return (*left)->node;
 }
 
-struct what_if *feasibility_spare(const struct rejects *rejects, const struct node *node,
-                                  const struct node *seen, const struct request *request,
-                                  const char *ns)
-{
-    struct what_if *left = NULL;
-
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        struct card marked = node->cards[i];
-        if (rejects_close_card(rejects, node, request, ns, marked.index)) {
-            struct node *spared = left_node(&left, seen);
-            node_set_health(spared, &spared->cards[i], false, CLOSURE_NONE);
-        } else if (marked.mig && rejects_leave_places_out(rejects, node, request, ns, &marked)) {
-            left_node(&left, seen)->cards[i].left_out = marked.left_out;
-        }
-    }
-    return left;
-}
-
 /* Whether there are cards, or places for MIG instances, that are left out; the node is then seen without them. */
 static bool leave_cards_out(struct feasibility *question, const struct node *node)
 {
-    question->left = feasibility_spare(question->rejects, node, question->seen,
-                                       question->admission.request, question->ns);
-    if (question->left)
-        question->seen = question->left->node;
-    return question->left;
+    const struct request *request = question->admission.request;
+    const struct rejects *rejects = question->rejects;
+    struct what_if **left = &question->left;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card marked = node->cards[i];
+        if (rejects_close_card(rejects, node, request, question->ns, marked.index)) {
+            struct node *spared = left_node(left, question->seen);
+            node_set_health(spared, &spared->cards[i], false, CLOSURE_NONE);
+        } else if (marked.mig &&
+                   rejects_leave_places_out(rejects, node, request, question->ns, &marked)) {
+            left_node(left, question->seen)->cards[i].left_out = marked.left_out;
+        }
+    }
+    if (*left)
+        question->seen = (*left)->node;
+    return *left;
+}
+
+static bool is_left_out(const struct feasibility *question, const struct node *node)
+{
+    return rejects_close(question->rejects, node, question->admission.request, question->ns);
 }
 
 /* The same as admit, of a node that has rejected pods. */
 static enum reason admit_spared(struct feasibility *question, const struct node *node,
                                 struct placement *ret_placement)
 {
-    const struct request *request = question->admission.request;
     const enum reason without =
-        rejects_close(question->rejects, node, request, question->ns) ? REASON_REJECTING
-                                                                      : admit(question, ret_placement);
+        is_left_out(question, node) ? REASON_REJECTING : admit(question, ret_placement);
 
     if (without != REASON_NONE || !leave_cards_out(question, node))
         return without;
@@ -264,9 +272,7 @@ static enum reason ask(struct feasibility *question, const struct node *node,
     const bool calm = question->calm = is_calm(question, node);
     enum reason reason;
 
-    g_clear_pointer(&question->cover, what_if_free);
-    g_clear_pointer(&question->left, what_if_free);
-    g_clear_pointer(&question->coming, what_if_free);
+    forget_last(question);
     if (calm && !room && !question->ordered) { /* most of most calls */
         question->seen = question->found = node;
         return admit(question, ret_placement);
@@ -286,6 +292,14 @@ static enum reason ask(struct feasibility *question, const struct node *node,
                : beside_older(question, node, ret_placement);
 }
 
+/* For a group, and not for the pod. */
+static bool is_kept_for_group(const struct feasibility *question, const struct node *node)
+{
+    return question->kept &&
+           gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL) &&
+           !nominations_keep_for(question->nominees.nominations, node->name, question->uid);
+}
+
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,
                             struct placement *ret_placement)
 {
@@ -293,12 +307,36 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
     question->work.hasty = false;
     const enum reason reason = ask(question, node, ret_placement);
 
-    if (reason != REASON_NONE || !question->kept ||
-        !gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL) ||
-        nominations_keep_for(question->nominees.nominations, node->name, question->uid))
+    if (reason != REASON_NONE || !is_kept_for_group(question, node))
         return reason;
     question->waits = false;
     return REASON_GANG_ROOM;
+}
+
+/* --- once pods have ended ---------------------------------------------------------------------- */
+
+enum reason feasibility_open(struct feasibility *question, const struct node *node,
+                             struct feasibility_opening *ret_opening)
+{
+    const struct quota_room *room = limits(question);
+    enum reason quotas;
+
+    forget_last(question);
+    if (is_left_out(question, node))
+        return REASON_REJECTING;
+    if (is_closed(question, node))
+        return REASON_UNSEALED;
+    if (outlasts(question, node))
+        return REASON_MODE_SWITCH_AHEAD;
+    if (is_kept_for_group(question, node))
+        return REASON_GANG_ROOM;
+    question->seen = nominees_see(&question->nominees, node);
+    quotas = quota_room_refuse(room, question->seen, NULL);
+    struct quota_relief *relief =
+        quotas != REASON_NONE ? quota_relief_new(room, node, question->priority) : NULL;
+    leave_cards_out(question, node);
+    *ret_opening = (struct feasibility_opening){question->seen, relief};
+    return relief ? REASON_NONE : quotas;
 }
 
 /* --- those on their way --------------------------------------------------------------------- */
@@ -427,7 +465,7 @@ bool feasibility_lasts(struct feasibility *question, const struct node *node)
     return !limits(question) && feasibility_lasts_beside_quotas(question, node);
 }
 
-static bool is_of_quotas(enum reason reason)
+bool feasibility_is_of_quotas(enum reason reason)
 {
     return reason == REASON_QUOTA || reason == REASON_RESOURCE_QUOTA ||
            reason == REASON_QUOTA_MAX || reason == REASON_QUOTA_LENT ||
@@ -438,7 +476,7 @@ struct node_verdict feasibility_verdict(const struct feasibility *question, enum
 {
     const struct quota_room *room = limits(question);
 
-    if (!room || (reason != REASON_NONE && !is_of_quotas(reason)))
+    if (!room || (reason != REASON_NONE && !feasibility_is_of_quotas(reason)))
         return (struct node_verdict){reason, 0};
     return (struct node_verdict){REASON_NONE,
                                  quota_room_number(room, question->found, &question->scratch)};

@@ -15,6 +15,7 @@
 #include "store/store.h"
 #include "core/constraints.h"
 #include "policy/effort/work_meter.h"
+#include "queue/quota_relief.h"
 
 #include <gpuledger/ranking.h>
 
@@ -146,11 +147,23 @@ void feasibility_rate(const struct feasibility *question, const struct policy *p
                       const struct node *node, const struct placement *placement,
                       struct rank *ret_rank);
 
-/* The node, as it is seen, without the cards and places that are left out for such a pod of the namespace, for what was rejected
- * there (queue/rejects.h): for who asks what would be if others ended. The caller's; NULL: there are none. */
-struct what_if *feasibility_spare(const struct rejects *rejects, const struct node *node,
-                                  const struct node *seen, const struct request *request,
-                                  const char *ns);
+/* What preemption finds on a node once pods there may have ended. */
+struct feasibility_opening {
+    const struct node
+        *seen; /* with those for whom room is kept, without the cards and places that are
+                              * left out; until the next question */
+    struct quota_relief
+        *relief; /* what quotas lack, for pods there to give back; NULL: nothing. The caller's */
+};
+
+/* Whether the end of pods on the node, which is there, could let the pod in: REASON_NONE, or a reason that no
+ * end there mends. preempt and its preview ask it. It asks every rule but the cards, of which only the search
+ * for pods to end knows, and the order of arrival: once the pod is nominated, its room is kept for it.
+ * `ret_opening` is set for REASON_NONE and for quotas. */
+enum reason feasibility_open(struct feasibility *question, const struct node *node,
+                             struct feasibility_opening *ret_opening);
+/* The reason is of the quotas. */
+bool feasibility_is_of_quotas(enum reason reason);
 
 /* feasibility_ask, and kube-scheduler asks about the node at all. False as well where what the work may take
  * is spent (`work.cut`). */

@@ -26,8 +26,8 @@
 /* --- the moment ----------------------------------------------------------------------------- */
 
 /* Under the lock. */
-static size_t stand_in(struct preempt *preempt, const struct node *node, const struct node *seen,
-                       struct candidate *candidate)
+static void stand_in(struct preempt *preempt, const struct node *node, const struct node *seen,
+                     struct candidate *candidate)
 {
     candidate->alone = seen == node;
     if (candidate->alone)
@@ -35,14 +35,12 @@ static size_t stand_in(struct preempt *preempt, const struct node *node, const s
                                              preempt->left_over);
     if (!candidate->stand_in)
         candidate->stand_in = stand_in_new(seen);
-    return node->allocations->len;
 }
 
 /* What nodes are seen with, under the lock. */
 struct looking {
     struct ledger *ledger;
-    struct quota_room *room;
-    struct nominees nominees;
+    struct feasibility question;
     size_t n_pods; /* copied so far */
 };
 
@@ -59,21 +57,6 @@ static int64_t *look_up_priorities(const struct preempt *preempt, const struct l
     return priorities;
 }
 
-/* The node without the cards that filter would refuse whoever ends; NULL: with all of them. False: it would
- * refuse all. */
-static bool spare_cards(const struct preempt *preempt, const struct node *node,
-                        const struct node *seen, struct what_if **ret_left)
-{
-    const struct rejects *rejects = store_rejects(preempt->call.extender->store);
-    const char *ns = preempt->args.pod.ns ? preempt->args.pod.ns : "";
-
-    *ret_left = NULL;
-    if (!rejects_concern(rejects, node))
-        return true;
-    *ret_left = feasibility_spare(rejects, node, seen, preempt->request, ns);
-    return !rejects_close(rejects, node, preempt->request, ns);
-}
-
 /* `on`: as it will be asked about. */
 static void copy_node(struct preempt *preempt, struct looking *looking,
                       const struct preemption_node *on, struct candidate *candidate)
@@ -84,24 +67,14 @@ static void copy_node(struct preempt *preempt, struct looking *looking,
         return;
     candidate->seen = true;
     candidate->priorities = look_up_priorities(preempt, looking->ledger, on);
-    if (!node || !node->present ||
-        feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns) ||
-        dialect_is_silent(node, preempt->request, preempt->call.moment.now_ns))
+    if (!node || !node->present)
         return;
-    if (quota_room_refuse(looking->room, node, NULL) != REASON_NONE) {
-        candidate->relief = quota_relief_new(looking->room, node, preempt->args.pod.priority);
-        if (!candidate->relief) {
-            looking->n_pods += node->allocations->len;
-            return;
-        }
-    }
-    const struct node *seen = nominees_see(&looking->nominees, node);
-    g_autoptr(what_if) left = NULL;
-    if (!spare_cards(preempt, node, seen, &left)) {
-        looking->n_pods += node->allocations->len;
+    struct feasibility_opening opening;
+    looking->n_pods += node->allocations->len;
+    if (feasibility_open(&looking->question, node, &opening) != REASON_NONE)
         return;
-    }
-    looking->n_pods += stand_in(preempt, node, left ? left->node : seen, candidate);
+    candidate->relief = opening.relief;
+    stand_in(preempt, node, opening.seen, candidate);
 }
 
 /* The nodes of the last answer, whosever turn it is. */
@@ -123,22 +96,22 @@ static void copy_recalled(struct preempt *preempt, struct looking *looking)
 static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
 {
     const struct preemption_args *args = &preempt->args;
-    struct store *store = preempt->call.extender->store;
-    g_autoptr(quota_room) room =
-        quotas_room(store_quotas(store), ledger, &args->pod, preempt->request);
-    struct looking looking = {
-        .ledger = ledger,
-        .room = room,
-        .nominees = store_nominees(store, &preempt->admission, &args->pod),
-    };
+    struct looking looking = {.ledger = ledger};
     const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
 
+    feasibility_init(&looking.question, preempt->call.extender->store,
+                     &(struct feasibility_about){&args->pod, preempt->request,
+                                                 &preempt->call.moment, WITHOUT_ORDER});
+    preempt->work = (struct work_meter){.left = WORK_APART};
+    preempt->admission = looking.question.admission;
+    preempt->admission.work = &preempt->work;
+    preempt->admission.demand = NULL; /* it may change once no lock is held, and nothing is rated */
     copy_recalled(preempt, &looking);
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && looking.n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
         copy_node(preempt, &looking, &args->nodes[at], &preempt->candidates[at]);
     }
-    nominees_clear(&looking.nominees);
+    feasibility_clear(&looking.question);
 }
 
 /* Copies what the search needs, all of one moment. A pod that holds cards already needs no node
@@ -146,19 +119,9 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
 static void look(struct preempt *preempt)
 {
     struct store *store = preempt->call.extender->store;
-    const struct store_options *options = store_options(store);
     struct ledger *ledger = store_decide_recorded(store, &preempt->call.moment);
 
     recall_check(preempt);
-    preempt->admission = (struct admission_query){
-        .request = preempt->request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = preempt->call.moment.now_ns,
-        .patience_ns = options->patience_ms * 1000000,
-        .work = &preempt->work,
-    };
-    preempt->work = (struct work_meter){.left = WORK_APART};
     preempt->budgets = budgets_copy(store_budgets(store));
     preempt->idleness = idleness_ref(store_idleness(store));
     if (!ledger_get(ledger, preempt->args.pod.uid) &&
