@@ -219,8 +219,8 @@ static bool take_step(const struct executor *executor, const struct relocation_s
     if (stays)
         ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
                        pod.why);
-    if ((pod.lost || stays) && executor->lost)
-        *executor->lost = g_strdup(step->owner);
+    if ((pod.lost || stays) && executor->note_lost)
+        executor->note_lost(executor->data, step->ns, step->owner);
     *ret_event = !ok ? EXECUTOR_FAILED : pod.state == DRAIN_GONE ? EXECUTOR_GONE : EXECUTOR_MOVED;
     g_free(pod.why);
     return ok;
@@ -338,8 +338,9 @@ static bool hand_over(const struct execution *execution, const struct relocation
         !keeping_set(executor->keeping, last->goal,
                      (const struct keeping_place *)(const void *)places->data, places->len, error))
         return false;
-    if (executor->ns)
-        await_node(executor, executor->ns, executor->name, until_ms);
+    if (executor->ns && !await_node(executor, executor->ns, executor->name, until_ms) &&
+        executor->in_vain)
+        *executor->in_vain = true;
     for (guint i = 0; i < last->seats->len; i++) {
         const struct relocation_seat *seat = &g_array_index(last->seats, struct relocation_seat, i);
         if (!await_node(executor, seat->ns, seat->name, until_ms))

@@ -60,9 +60,8 @@ struct executor {
     bool *paused;
     /* Set where it stops only since no moves come closer to the goal. NULL: nobody wants to know. */
     bool *stalled;
-    /* Set, to a copy, where it stops only since a pod of the controller of this UID has not moved: it stays after all, its
-     * budget gave nothing, it has not ended or was not made again in time. NULL likewise. */
-    char **lost;
+    /* Set where the pod to admit has not come to the room that was kept for it. NULL likewise. */
+    bool *in_vain;
     const GArray *past; /* struct executor_past; NULL: none */
 
     /* Looks at the cluster and makes a plan; NULL, with an error. */
@@ -74,6 +73,9 @@ struct executor {
     bool (*is_wanted)(void *data, GError **error);
     /* False, with an error, of a step that begins: it does not, and it stops. NULL: nobody wants to know. */
     bool (*note)(void *data, const struct executor_news *news, GError **error);
+    /* Where it stops only since a pod of the controller of that UID, which may be NULL, has not moved: it stays after
+     * all, its budget gave nothing, it has not ended or was not made again in time. NULL likewise. */
+    void (*note_lost)(void *data, const char *ns, const char *owner);
     void (*tell)(void *data, const char *text); /* for people, as it goes */
     void *data;
 };

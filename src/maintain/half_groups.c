@@ -6,6 +6,7 @@
 #include "base/worker.h"
 #include "kube/clock.h"
 #include "evict/door.h"
+#include "evict/pauses.h"
 
 #include <string.h>
 
@@ -21,14 +22,11 @@ struct half_groups {
     struct worker worker;
     GHashTable *sent;   /* UIDs of pods that are about to end */
     GHashTable *turns;  /* namespace -> guint64 *: the turn in which a group of it was tried last */
-    GHashTable *pauses; /* title of a group that could not be ended -> struct pause * */
+    GHashTable *
+        owners; /* title of a group -> UID of the controller of one of its pods, or ""; those that are known */
+    struct pauses *pauses; /* of groups that could not be ended */
     uint64_t turn;      /* the last */
     uint64_t term;      /* in which it was looked last */
-};
-
-/* A group that could not be ended is tried again after this, which doubles each time. */
-struct pause {
-    int64_t last_ms, until_ms;
 };
 
 struct bound_pod {
@@ -234,6 +232,26 @@ static bool fails(const struct ending *ending, enum door_answer answer, const GE
     return failed;
 }
 
+static const char *owner_of(const struct half_groups *half, const struct half_group *group)
+{
+    return g_hash_table_lookup(half->owners, group->title);
+}
+
+/* Of the first of its pods that was read, or could not be. */
+static void note_owner(struct half_groups *half, const struct half_group *group, const char *owner)
+{
+    if (!owner_of(half, group))
+        g_hash_table_insert(half->owners, g_strdup(group->title), g_strdup(owner ? owner : ""));
+}
+
+/* Of which nothing is known yet is not. */
+static bool is_put_off(const struct half_groups *half, const struct half_group *group)
+{
+    const char *owner = owner_of(half, group);
+
+    return owner && pauses_left(half->pauses, group->ns, owner, clock_ms()) > 0;
+}
+
 /* Looks at it and tries it. False: the group cannot end. `ret_goes`: it is there to be ended. */
 static bool look(const struct ending *ending, struct evictee *ret_evictee, bool *ret_goes)
 {
@@ -241,6 +259,9 @@ static bool look(const struct ending *ending, struct evictee *ret_evictee, bool 
     enum door_answer answer = door_look(&ending->order, ret_evictee, &failure);
 
     *ret_goes = answer == DOOR_OPEN;
+    note_owner(ending->half, ending->group, ret_evictee->owner);
+    if (is_put_off(ending->half, ending->group))
+        return false;
     if (*ret_goes)
         answer = door_try(&ending->order, ret_evictee, &failure);
     return !fails(ending, answer, failure);
@@ -299,26 +320,6 @@ static bool end_group(struct half_groups *half, const struct half_group *group)
 
 /* --- turns --------------------------------------------------------------------------------------- */
 
-/* It is tried again later, and later each time. */
-static void put_off(struct half_groups *half, const struct half_group *group)
-{
-    struct pause *pause = g_hash_table_lookup(half->pauses, group->title);
-
-    if (!pause) {
-        pause = g_new0(struct pause, 1);
-        g_hash_table_insert(half->pauses, g_strdup(group->title), pause);
-    }
-    pause->last_ms = CLAMP(2 * pause->last_ms, EVERY_MS, PAUSE_MAX_MS);
-    pause->until_ms = clock_ms() + pause->last_ms;
-}
-
-static bool is_put_off(const struct half_groups *half, const struct half_group *group)
-{
-    const struct pause *pause = g_hash_table_lookup(half->pauses, group->title);
-
-    return pause && clock_ms() < pause->until_ms;
-}
-
 static uint64_t last_turn(const struct half_groups *half, const struct half_group *group)
 {
     const guint64 *turn = g_hash_table_lookup(half->turns, group->ns);
@@ -362,7 +363,7 @@ static void forget_others(struct half_groups *half, const GPtrArray *groups)
         g_hash_table_add(titles, group->title);
     }
     g_hash_table_foreach_remove(half->turns, is_unknown, namespaces);
-    g_hash_table_foreach_remove(half->pauses, is_unknown, titles);
+    g_hash_table_foreach_remove(half->owners, is_unknown, titles);
 }
 
 /* Whether a pod of some namespace may be evicted at all. */
@@ -374,6 +375,19 @@ static bool may_begin(const struct half_groups *half)
     return !stopped && (limit == LIMIT_NONE || limit == LIMIT_NAMESPACE);
 }
 
+/* It is tried again later if it could not be ended, and later each time. */
+static void try_group(struct half_groups *half, const struct half_group *group)
+{
+    const guint n_sent = g_hash_table_size(half->sent);
+    const bool ok = end_group(half, group);
+    const char *owner = owner_of(half, group);
+
+    if (!ok)
+        pauses_begin(half->pauses, group->ns, owner, clock_ms());
+    else if (g_hash_table_size(half->sent) > n_sent)
+        pauses_end(half->pauses, group->ns, owner);
+}
+
 /* A few; those that are left come first at the next look. */
 static void end_some(struct half_groups *half, GPtrArray *groups)
 {
@@ -382,8 +396,7 @@ static void end_some(struct half_groups *half, GPtrArray *groups)
         struct half_group *group = may_begin(half) ? take_next(half, groups) : NULL;
         if (!group)
             return;
-        if (!end_group(half, group))
-            put_off(half, group);
+        try_group(half, group);
         half_group_free(group);
     }
 }
@@ -413,7 +426,8 @@ struct half_groups *half_groups_start(const struct half_groups_options *options,
     half->permits = options->permits;
     half->sent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     half->turns = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    half->pauses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    half->owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    half->pauses = pauses_new(EVERY_MS, PAUSE_MAX_MS);
     worker_init(&half->worker);
     if (!worker_start(&half->worker, run, half, error))
         g_clear_pointer(&half, half_groups_free);
@@ -427,6 +441,7 @@ void half_groups_free(struct half_groups *half)
     worker_release(&half->worker);
     g_hash_table_unref(half->sent);
     g_hash_table_unref(half->turns);
-    g_hash_table_unref(half->pauses);
+    g_hash_table_unref(half->owners);
+    pauses_free(half->pauses);
     g_free(half);
 }

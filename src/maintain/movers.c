@@ -2,6 +2,7 @@
 #include "maintain/movers.h"
 
 #include "evict/eviction.h"
+#include "kube/clock.h"
 #include "wire/constraints.h"
 
 #define LIST_MS 30000
@@ -9,7 +10,7 @@
 struct movers {
     struct cluster *cluster;
     bool force;
-    GHashTable *spared;            /* UIDs of controllers whose pods stay; NULL: none */
+    const struct pauses *paused;   /* of controllers whose pods stay; NULL: none */
     const struct permits *permits; /* NULL: how long a pod has run does not matter */
     int64_t most;                  /* the priority above which they stay */
     struct json_arena *arena;
@@ -44,9 +45,9 @@ void movers_spare_above(struct movers *movers, int64_t priority)
     movers->most = priority;
 }
 
-void movers_spare_owners(struct movers *movers, GHashTable *owners)
+void movers_spare_paused(struct movers *movers, const struct pauses *paused)
 {
-    movers->spared = owners;
+    movers->paused = paused;
 }
 
 void movers_spare_new(struct movers *movers, const struct permits *permits)
@@ -113,8 +114,8 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
     if (!mover->stays && pod->priority > movers->most)
         mover->stays = g_strdup("it is more important than the pod that is to find room, so its "
                                 "successor would take that");
-    if (!mover->stays && movers->spared && mover->controller.uid &&
-        g_hash_table_contains(movers->spared, mover->controller.uid))
+    if (!mover->stays && movers->paused && mover->controller.uid &&
+        pauses_left(movers->paused, pod->ns, mover->controller.uid, clock_ms()) > 0)
         mover->stays =
             g_strdup("within the last hour another pod of its controller was to move, and has "
                      "not");

@@ -8,6 +8,7 @@
  *
  * One thread.
  */
+#include "evict/pauses.h"
 #include "evict/permits.h"
 #include "policy/victims/may_end.h"
 #include "store/cluster.h"
@@ -33,8 +34,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(movers, movers_free)
 /* From here on, who is more important stays: its successor would take the room from whom it is made for. */
 void movers_spare_above(struct movers *movers, int64_t priority);
 
-/* Likewise, pods of these controllers stay: a set of UIDs, borrowed. */
-void movers_spare_owners(struct movers *movers, GHashTable *owners);
+/* Likewise, pods of these controllers stay, as long as their pauses last; borrowed. */
+void movers_spare_paused(struct movers *movers, const struct pauses *paused);
 
 /* Likewise, pods stay that have run for less than these say; borrowed. NULL: none. */
 void movers_spare_new(struct movers *movers, const struct permits *permits);

@@ -567,7 +567,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         return NULL;
     if (query->ends)
         movers_spare_above(work.movers, work.admit.priority);
-    movers_spare_owners(work.movers, query->spared);
+    movers_spare_paused(work.movers, query->paused);
     movers_spare_new(work.movers, query->permits);
     if (found->reached || found->why)
         return g_steal_pointer(&found);

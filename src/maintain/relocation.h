@@ -7,6 +7,7 @@
  * changed anywhere. One thread.
  */
 #include "explain/card_place.h"
+#include "evict/pauses.h"
 #include "evict/permits.h"
 #include "json/json.h"
 #include "store/cluster.h"
@@ -36,7 +37,7 @@ struct relocation_query {
     /* A set of UIDs: these pods of `only`, and no others, just end, wherever their successors then find
      * room. Only with `admit`. NULL: pods move. */
     GHashTable *ends;
-    GHashTable *spared;            /* UIDs of controllers whose pods stay; NULL: none */
+    const struct pauses *paused;   /* of controllers whose pods stay; NULL: none */
     const struct permits *permits; /* how long a pod has to have run; NULL: it does not matter */
     bool force;                    /* pods that nobody makes again may be moved, too */
 };

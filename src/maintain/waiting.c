@@ -2,6 +2,7 @@
 #include "maintain/waiting.h"
 
 #include "explain/explain.h"
+#include "kube/clock.h"
 #include "wire/pod_group.h"
 
 #include <string.h>
@@ -138,7 +139,8 @@ static struct relocation *try_pod(const struct waiting_query *query, const struc
     if (!explain_read_pod(asked.cluster, arena, who->ns, who->name,
                           g_get_monotonic_time() / 1000 + GET_POD_MS, &pod, NULL) ||
         pod_view_is_bound(&pod) || pod.terminating || pod_group_claim(&pod).name ||
-        (query->passed && pod.uid && g_hash_table_contains(query->passed, pod.uid)))
+        (query->passed && pod.uid && g_hash_table_contains(query->passed, pod.uid)) ||
+        (query->pauses && pauses_left(query->pauses, who->ns, pod.controller, clock_ms()) > 0))
         return NULL;
     *ret_tried = true;
     asked.admit = &pod;

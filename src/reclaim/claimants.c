@@ -78,12 +78,13 @@ static void take_turns(GArray *list, char *last)
     g_array_sort_with_data(list, compare_turns, last);
 }
 
-static bool is_paused(const struct reclaimer *reclaimer, const char *ns)
+static bool is_paused(const struct reclaimer *reclaimer, const char *ns, const char *controller)
 {
     const struct claim_pause *pause =
         g_hash_table_lookup(claim_book_sheet(reclaimer->book)->pauses, ns);
 
-    return pause && reclaimer_now_s(reclaimer) < pause->until_s;
+    return (pause && reclaimer_now_s(reclaimer) < pause->until_s) ||
+           pauses_left(reclaimer->pauses, ns, controller, reclaimer->now_ms) > 0;
 }
 
 static void list_one(const char *uid, int64_t since_ms, void *data)
@@ -100,7 +101,7 @@ static void list_one(const char *uid, int64_t since_ms, void *data)
         (memory && reclaimer->now_ms < memory->again_ms) || held ||
         (claim ? claim_counts(claim, reclaimer->now_ns)
                : nominations_have(store_nominations(store), uid)) ||
-        !rules || is_paused(reclaimer, rules->ns) ||
+        !rules || is_paused(reclaimer, rules->ns, store_pending_controller(store, uid)) ||
         !denials_serve(reclaimer->args.denials, pod_rules_scheduler(rules)))
         return;
     const struct claimant claimant = {
@@ -108,7 +109,7 @@ static void list_one(const char *uid, int64_t since_ms, void *data)
         .ns = g_strdup(rules->ns),
         .priority = store_pending_priority(store, uid),
         .since_ms = since_ms,
-        .again = memory && memory->backoff_ms > 0,
+        .again = memory && memory->lapsed,
     };
     g_array_append_val(listing->list, claimant);
 }
@@ -264,6 +265,20 @@ static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan 
     return false;
 }
 
+/* They wait by their controllers if they do not come. */
+static void remember_controllers(struct reclaimer *reclaimer, const struct party *party)
+{
+    struct store *store = reclaimer->args.store;
+
+    store_lock(store);
+    for (guint i = 0; i < party->n; i++) {
+        struct memory *memory = reclaimer_remember(reclaimer, party->uids[i]);
+        g_free(memory->controller);
+        memory->controller = g_strdup(store_pending_controller(store, party->uids[i]));
+    }
+    store_unlock(store);
+}
+
 static void tell_claimed(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
                          const struct pod_view *pod)
 {
@@ -399,6 +414,7 @@ static void serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, st
             return;
         }
         reclaimer_remember(reclaimer, party->uids[0])->answer = RECLAIM_FOUND;
+        remember_controllers(reclaimer, party);
         tell_claimed(reclaimer, plan, &views[0]);
         for (guint i = 0; i < plan->ends->len; i++)
             g_ptr_array_add(outstanding,

@@ -4,9 +4,6 @@
 #include "explain/reclaim/reclaim_plan.h"
 #include "reclaim/reclaimer_state.h"
 
-#define BACKOFF_MIN_MS 60000 /* for a pod that has not come in time */
-#define BACKOFF_MAX_MS RECLAIM_BACKOFF_MAX_MS
-
 /* --- claims that have ended ----------------------------------------------------------------------------- */
 
 static const struct {
@@ -38,12 +35,13 @@ static void pause_namespace(struct claim_sheet *sheet, struct ending *ending)
 {
     const int64_t now_s = reclaimer_now_s(ending->reclaimer);
     const struct claim_pause *known = g_hash_table_lookup(sheet->pauses, ending->row->claim->ns);
-    struct claim_pause pause = {.last_s = known ? known->last_s * 2 : 0};
+    struct claim_pause pause = {.last_s = pauses_next(known ? known->last_s : 0,
+                                                      RECLAIM_BACKOFF_MIN_MS / 1000,
+                                                      RECLAIM_BACKOFF_MAX_MS / 1000)};
 
     ending->paused_s = 0;
     if (known && now_s < known->until_s)
         return;
-    pause.last_s = CLAMP(pause.last_s, BACKOFF_MIN_MS / 1000, BACKOFF_MAX_MS / 1000);
     pause.until_s = now_s + pause.last_s;
     claim_sheet_pause(sheet, ending->row->claim->ns, &pause);
     ending->paused_s = pause.last_s;
@@ -52,7 +50,7 @@ static void pause_namespace(struct claim_sheet *sheet, struct ending *ending)
 static gboolean is_forgiven(gpointer ns, gpointer pause, gpointer data)
 {
     return reclaimer_now_s(data) >=
-           ((const struct claim_pause *)pause)->until_s + BACKOFF_MAX_MS / 1000;
+           ((const struct claim_pause *)pause)->until_s + RECLAIM_BACKOFF_MAX_MS / 1000;
 }
 
 static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_row *row)
@@ -67,15 +65,18 @@ static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_
 static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)
 {
     struct memory *memory = reclaimer_remember(reclaimer, row->claim->uid);
+    const char *ns = row->claim->ns;
     g_autofree char *note = NULL;
 
-    memory->backoff_ms = CLAMP(memory->backoff_ms * 2, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
-    memory->again_ms = reclaimer->now_ms + memory->backoff_ms;
+    memory->lapsed = true;
+    pauses_begin(reclaimer->pauses, ns, memory->controller, reclaimer->now_ms);
     if (!row->name)
         return;
-    note = g_strdup_printf("room on %s was kept for it, but it has not come in time; nobody gives "
-                           "back for it for %" G_GINT64_FORMAT " s",
-                           row->node, memory->backoff_ms / 1000);
+    note = g_strdup_printf(
+        "room on %s was kept for it, but it has not come in time; nobody gives "
+        "back for it for %" G_GINT64_FORMAT " s",
+        row->node,
+        pauses_left(reclaimer->pauses, ns, memory->controller, reclaimer->now_ms) / 1000);
     reclaimer_post(reclaimer, POD_EVENT_RECLAIMS,
                    &(struct pod_view){.ns = row->ns, .name = row->name, .uid = row->claim->uid},
                    note);
@@ -135,6 +136,9 @@ static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum c
                   LOG_TEXT("namespace", row->claim->ns), LOG_NUMBER("seconds", ending.paused_s));
     if (state == CLAIM_LAPSED)
         tell_lapsed(reclaimer, row);
+    else if (state == CLAIM_BOUND)
+        pauses_end(reclaimer->pauses, row->claim->ns,
+                   reclaimer_remember(reclaimer, row->claim->uid)->controller);
     else if (state == CLAIM_WAITS)
         reclaimer_remember(reclaimer, row->claim->uid)->again_ms =
             reclaimer->now_ms + RECLAIM_AGAIN_MS;

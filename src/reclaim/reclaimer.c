@@ -25,13 +25,22 @@ static struct permits *own_permits(struct reclaimer *reclaimer)
     return permits_new(&own);
 }
 
+static void free_memory(gpointer data)
+{
+    struct memory *memory = data;
+
+    g_free(memory->controller);
+    g_free(memory);
+}
+
 struct reclaimer *reclaimer_new(const struct reclaimer_args *args)
 {
     struct reclaimer *reclaimer = g_new0(struct reclaimer, 1);
 
     reclaimer->args = *args;
     reclaimer->permits = args->permits ? args->permits : own_permits(reclaimer);
-    reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    reclaimer->memories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_memory);
+    reclaimer->pauses = pauses_new(RECLAIM_BACKOFF_MIN_MS, RECLAIM_BACKOFF_MAX_MS);
     reclaimer->stays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     reclaimer->last_ns = g_strdup("");
     reclaimer->book = claim_book_new(args->store, args->files, args->files_data);
@@ -48,6 +57,7 @@ void reclaimer_free(struct reclaimer *reclaimer)
     if (!reclaimer->args.permits)
         permits_free(reclaimer->permits);
     g_hash_table_unref(reclaimer->memories);
+    pauses_free(reclaimer->pauses);
     g_hash_table_unref(reclaimer->stays);
     g_free(reclaimer->last_ns);
     claim_book_free(reclaimer->book);
@@ -71,7 +81,7 @@ static gboolean is_over(gpointer uid, gpointer until_ms, gpointer data)
 
 static gboolean waits_no_more(gpointer uid, gpointer memory, gpointer data)
 {
-    return !store_pending(data, uid);
+    return !store_pending(data, uid) && !nominations_claim(store_nominations(data), uid, NULL);
 }
 
 static void forget_old(struct reclaimer *reclaimer)

@@ -2,6 +2,7 @@
 #pragma once
 /* What a reclaimer is made of, for reclaimer.c, claimants.c and evictions.c alone. */
 #include "base/worker.h"
+#include "evict/pauses.h"
 #include "reclaim/claim_book.h"
 #include "reclaim/claim_views.h"
 #include "reclaim/claims.h"
@@ -10,13 +11,15 @@
 #define RECLAIM_AGAIN_MS 10000          /* for a pod for which nobody gives back */
 #define RECLAIM_PAUSE_MS 5000           /* for a pod that cannot be evicted now */
 #define RECLAIM_STAYS_MS 300000         /* for one that may not be ended */
+#define RECLAIM_BACKOFF_MIN_MS 60000    /* for one that has not come in time, and its namespace */
 #define RECLAIM_BACKOFF_MAX_MS 14400000 /* four hours; a pause is forgotten as long after its end */
 
 /* What is known of a pod for which somebody gave back, or nobody did. */
 struct memory {
-    int64_t again_ms;   /* it is not looked at before */
-    int64_t backoff_ms; /* the last */
-    int answer;         /* that was told last: enum reclaim_answer, or -1 */
+    int64_t again_ms; /* it is not looked at before */
+    bool lapsed;      /* it has not come in time */
+    char *controller; /* the UID of its controller, once it has a claim; or NULL */
+    int answer;       /* that was told last: enum reclaim_answer, or -1 */
 };
 
 struct reclaimer {
@@ -25,6 +28,7 @@ struct reclaimer {
     struct permits *permits; /* those of the arguments, or its own */
     GHashTable *memories;    /* uid -> struct memory * */
     GHashTable *stays;       /* uid -> int64_t *: until when it is not to be ended */
+    struct pauses *pauses;   /* of those whose claims have lapsed */
     char *last_ns;           /* which had the last turn; "": none has had one */
     struct claim_book *book;
     struct claim_views *views;

@@ -294,6 +294,12 @@ int64_t store_pending_priority(const struct store *store, const char *uid)
     return pending ? pending->priority : 0;
 }
 
+const char *store_pending_controller(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->controller : NULL;
+}
+
 /* Whoever asks about a pod by its UID has not its whole view. */
 static const char *controller_of(const struct store *store, const struct pod_view *pod)
 {

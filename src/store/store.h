@@ -189,6 +189,8 @@ const struct request *store_pending(const struct store *store, const char *uid);
 
 /* Under the lock: the priority of such a pod; 0 if there is none. */
 int64_t store_pending_priority(const struct store *store, const char *uid);
+/* The same: the UID of its controller, or NULL. */
+const char *store_pending_controller(const struct store *store, const char *uid);
 
 /* Under the lock: since when such a pod has waited to be placed, as far as it was seen here; 0: it does not
  * wait, or has gates. And all that wait. */

@@ -110,7 +110,14 @@ static void tell(void *data, const char *text)
     g_string_append_printf(told, "%s\n", text);
 }
 
-static char *lost;
+static char *lost, *lost_ns;
+static bool in_vain;
+
+static void note_lost(void *data, const char *ns, const char *owner)
+{
+    lost = g_strdup(owner);
+    lost_ns = g_strdup(ns);
+}
 
 static void setup(void)
 {
@@ -120,7 +127,9 @@ static void setup(void)
     why_not = NULL;
     node_of_big = "n3";
     n_looks = n_steps = n_wishes = refuses_step = refuses_wish = 0;
-    paused = stalled = refuses_note = false;
+    paused = stalled = refuses_note = in_vain = false;
+    g_clear_pointer(&lost, g_free);
+    g_clear_pointer(&lost_ns, g_free);
     hour = (struct moves){client, "gpu"};
     kept = keeping_new(
         &(struct keeping_options){.client = client, .by = "plan", .tell = tell, .data = NULL});
@@ -130,7 +139,8 @@ static void setup(void)
                                  .timeout_ms = 120000,
                                  .paused = &paused,
                                  .stalled = &stalled,
-                                 .lost = &lost,
+                                 .in_vain = &in_vain,
+                                 .note_lost = note_lost,
                                  .look = look,
                                  .may_go_on = may_go_on,
                                  .is_wanted = is_wanted,
@@ -350,6 +360,7 @@ START_TEST(a_step_that_fails_ends_it)
     ck_assert_uint_eq(count_requests("/default/events ", "\"reason\":\"GPUPlanStopped\""), 1);
     ck_assert(!paused && !stalled);
     ck_assert_str_eq(lost ? lost : "", failures[_i].lost ? "own-a" : "");
+    ck_assert_str_eq(lost_ns ? lost_ns : "", failures[_i].lost ? "ml" : "");
 }
 END_TEST
 
@@ -581,6 +592,7 @@ START_TEST(the_room_is_kept_until_the_pod_has_it)
     expect_run("a", NULL);
     ck_assert_int_eq(clock_passed_ms(), comes ? 3000 : 60000);
     ck_assert_int_eq(strstr(told->str, "ml/big has no node yet") != NULL, !comes);
+    ck_assert_int_eq(in_vain, !comes);
     /* Of the others nothing is kept while it is waited for. */
     ck_assert_uint_ge(n_marks("n3", "\\\"id\\\":\\\"big\\\""), 2); /* it is renewed as well */
     ck_assert_uint_eq(n_marks("n2", "\\\"id\\\""), 1);

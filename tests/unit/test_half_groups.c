@@ -16,7 +16,7 @@ static int n_members;
 static int n_ending;  /* members that another replica has evicted */
 static int n_foreign; /* members that somebody else has bound, without their group */
 static int n_needed;  /* 0: one more than are bound */
-static int n_evil;    /* groups of another namespace */
+static int n_evil;    /* groups of another namespace, whose pods one controller makes */
 static uint32_t per_namespace; /* that may end in a minute; 0: any number */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
@@ -53,6 +53,7 @@ struct member {
     const char *ns, *pod, *uid, *group;
     int needed;
     bool bound, ours, ending;
+    const char *owner; /* NULL: none */
 };
 
 static void put(const struct member *member)
@@ -62,16 +63,22 @@ static void put(const struct member *member)
     g_autofree char *mark = member->ours ? g_strdup_printf("\"gpuledger.io/gang\":\"%s/%s\",",
                                                            member->ns, member->group)
                                          : g_strdup("");
+    g_autofree char *owners =
+        member->owner ? g_strdup_printf("\"ownerReferences\":[{\"apiVersion\":\"batch/v1\","
+                                        "\"kind\":\"Job\",\"name\":\"o\",\"uid\":\"%s\","
+                                        "\"controller\":true}],",
+                                        member->owner)
+                      : g_strdup("");
     const char *text = keep(g_strdup_printf(
-        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",%s"
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",%s%s"
         "\"annotations\":{\"gang.scheduling.koordinator.sh/name\":\"%s\","
         "\"gang.scheduling.koordinator.sh/min-available\":\"%d\","
         "\"gang.scheduling.koordinator.sh/waiting-time\":\"1s\"%s%s%s}},"
         "\"spec\":{%s\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
         "\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
         member->ns, member->pod, member->uid,
-        member->ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "", member->group,
-        member->needed, member->bound ? "," : "", member->bound ? mark : "",
+        member->ending ? "\"deletionTimestamp\":\"2026-01-02T00:00:00Z\"," : "", owners,
+        member->group, member->needed, member->bound ? "," : "", member->bound ? mark : "",
         member->bound ? HELD : "", member->bound ? "\"nodeName\":\"n\"," : "",
         member->bound ? "Running" : "Pending"));
     const cJSON *object = json_parse(arena, text, strlen(text), NULL);
@@ -109,7 +116,8 @@ static void put_evil(int i)
                              .group = group,
                              .needed = 2,
                              .bound = half == 0,
-                             .ours = true});
+                             .ours = true,
+                             .owner = "own"});
     }
 }
 
@@ -429,6 +437,23 @@ START_TEST(groups_that_cannot_end_keep_no_others_waiting)
 }
 END_TEST
 
+/* Whatever a controller calls its groups: one that cannot end is tried for all of them. */
+START_TEST(groups_of_a_controller_wait_together)
+{
+    setup_empty();
+    n_evil = EVIL;
+    answer("POST /api/v1/namespaces/evil/", FAKE_ALWAYS, 429, SAYS_BUDGET);
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), 3);
+    ck_assert_uint_eq(count_requests("POST /api/v1/namespaces/evil/", NULL), 1);
+    pass(30); /* after 2, 4, 8, 16 and 32 s */
+    ck_assert_uint_eq(count_requests("POST /api/v1/namespaces/evil/", NULL), 5);
+    half_groups_free(half);
+}
+END_TEST
+
 START_TEST(where_one_is_refused_after_all_the_others_wait)
 {
     setup_empty();
@@ -506,6 +531,7 @@ int main(void)
     tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
     tcase_add_test(whom, a_budget_is_waited_for);
     tcase_add_test(whom, groups_that_cannot_end_keep_no_others_waiting);
+    tcase_add_test(whom, groups_of_a_controller_wait_together);
     tcase_add_test(whom, where_one_is_refused_after_all_the_others_wait);
     tcase_add_loop_test(whom, who_has_become_whole_goes_on, 1, 3);
     tcase_add_loop_test(whom, others_groups_and_whole_ones_go_on, 0, 2);

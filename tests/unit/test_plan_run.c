@@ -22,6 +22,7 @@ static struct worker worker;
 static struct plan_order *order;
 static struct plan_status *status;
 static GHashTable *passed;
+static struct pauses *waiters, *stayed;
 static unsigned n_terms, term_until; /* how often it was asked; how often it serves, 0: always */
 
 static uint64_t term_of(struct leadership *leadership)
@@ -81,6 +82,8 @@ static void setup(void)
     }
     worker_init(&worker);
     passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    waiters = pauses_new(PLAN_PAUSE_MS, PLAN_PAUSE_MS);
+    stayed = pauses_new(PLAN_PAUSE_MS, PLAN_PAUSE_MS);
     order = decode(order_text("u1", "run", DATA));
     status = plan_status_new(order->digest);
     n_terms = term_until = 0;
@@ -92,6 +95,8 @@ static void teardown(void)
     plan_status_free(status);
     plan_order_free(order);
     g_hash_table_unref(passed);
+    pauses_free(waiters);
+    pauses_free(stayed);
     worker_release(&worker);
     store_free(known);
     api_cluster_free(cluster);
@@ -126,6 +131,8 @@ static void run(void)
                                      .worker = &worker,
                                      .term = 7,
                                      .passed = passed,
+                                     .waiters = waiters,
+                                     .stayed = stayed,
                                      .order = order,
                                      .status = status});
 }

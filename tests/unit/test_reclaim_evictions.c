@@ -692,6 +692,25 @@ static void let_another_want(void)
     n_wanting = first_wanting + 1;
 }
 
+/* Nobody has ended for the first, and the second has another UID. */
+START_TEST(a_pod_that_is_made_anew_waits_as_long)
+{
+    let_one_want();
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = EVICTION_LATER;
+    pass(10);
+    ck_assert_uint_eq(n_claims(), 1);
+    while (n_claims() == 1)
+        pass(1);
+    forget_wanting();
+    let_another_want();
+    pass(30);
+    ck_assert_uint_eq(n_claims(), 0);
+    pass(40);
+    ck_assert_uint_eq(n_claims(), 1);
+}
+END_TEST
+
 /* Whatever its pods are called: who makes another one each time gets less each time. */
 START_TEST(a_namespace_whose_pods_do_not_come_waits_longer_each_time)
 {
@@ -779,6 +798,7 @@ int main(void)
     tcase_add_test(tests, a_pause_outlasts_who_has_begun_it);
     tcase_add_loop_test(tests, claims_of_a_namespace_are_so_many_at_most, 0, 2);
     tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
+    tcase_add_test(tests, a_pod_that_is_made_anew_waits_as_long);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

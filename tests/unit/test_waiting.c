@@ -14,6 +14,7 @@
 static struct cluster *cluster;
 static struct store *known;
 static GHashTable *passed, *turns;
+static struct pauses *pauses;
 static bool asking;
 
 /* An API server's pod; `wants` units, on the first card of `node`. */
@@ -56,6 +57,7 @@ static void setup(void)
     cluster = api_cluster_new(client);
     passed = g_hash_table_new(g_str_hash, g_str_equal);
     turns = waiting_turns_new();
+    pauses = pauses_new(3600000, 3600000);
     asking = false;
     known = store_new(&(struct store_options){.policy = policies, .hold_ms = 1});
     for (int feed = 0; feed < FEED_N; feed++)
@@ -80,6 +82,7 @@ static void teardown(void)
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
     g_hash_table_unref(passed);
     g_hash_table_unref(turns);
+    pauses_free(pauses);
     store_free(known);
     api_cluster_free(cluster);
     evicting_end();
@@ -110,6 +113,7 @@ static struct relocation *find(int64_t waited_ms, GError **error)
                                 .waited_ms = waited_ms,
                                 .now_s = NOW,
                                 .passed = passed,
+                                .pauses = pauses,
                                 .asking = asking,
                                 .turns = turns},
         error);
@@ -202,6 +206,17 @@ START_TEST(of_many_the_first_are_looked_at)
     ck_assert_str_eq(plan->why, why);
     ck_assert_uint_eq(count_requests("/ml/pods/p15 ", NULL), 1);
     ck_assert_uint_eq(count_requests("/ml/pods/p16 ", NULL), 0);
+}
+END_TEST
+
+/* Made anew, with another UID. */
+START_TEST(pods_of_a_paused_controller_are_passed_over)
+{
+    pauses_begin(pauses, _i == 0 ? "ml" : "other", "o", g_get_monotonic_time() / 1000);
+    wait_as("big", 8, OLD, NULL, "");
+    g_autoptr(relocation) plan = find(0, NULL);
+    ck_assert(plan);
+    ck_assert_uint_eq(plan->steps->len, _i == 0 ? 0 : 1);
 }
 END_TEST
 
@@ -300,6 +315,7 @@ int main(void)
                         G_N_ELEMENTS(pods));
     tcase_add_test(tests, the_first_whom_moves_help_is_helped);
     tcase_add_loop_test(tests, of_many_the_first_are_looked_at, 0, 2);
+    tcase_add_loop_test(tests, pods_of_a_paused_controller_are_passed_over, 0, 2);
     tcase_add_test(tests, a_pod_that_is_gone_is_passed_over);
     tcase_add_test(tests, namespaces_take_turns);
     tcase_add_test(tests, a_look_goes_on_where_the_last_one_ended);

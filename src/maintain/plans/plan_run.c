@@ -23,7 +23,6 @@
 #define SETTLE_POLL_MS 100
 #define STUCK_MS 60000
 #define AUDITS 3
-#define PASSED_MS INT64_C(3600000)
 #define AUDIT_SETTLE_MS 1000
 #define AUDIT_PAUSE_MS 5000
 
@@ -33,8 +32,11 @@ struct run {
     char *by;   /* "plan NAMESPACE/NAME", the same for all replicas */
     char *gone; /* UID of the pod that went last; or NULL */
     int64_t asked_ms, told_ms;
-    char *waiter_uid; /* of the pod that waits for which it is, as far as it is known */
-    char *lost;       /* UID of a controller whose pod has not moved; or NULL */
+    char *waiter_uid,
+        *waiter_controller; /* of the pod that waits for which it is, as far as they are known */
+    char *lost,
+        *lost_ns; /* the UID of a controller whose pod has not moved, and its namespace; or NULL */
+    bool in_vain; /* room was kept for the pod that waits, and it has not come */
     bool stalled;
     bool left; /* to whoever serves next: nothing is written any more */
     bool paused;
@@ -165,7 +167,7 @@ static struct relocation_query query_of(const struct plan_run_args *args)
         .per_owner = order->budgets.per_owner,
         .per_node = order->budgets.per_node,
         .per_namespace = order->budgets.per_namespace,
-        .spared = order->aim.waits ? args->passed : NULL,
+        .paused = order->aim.waits ? args->stayed : NULL,
         .permits = args->with->permits,
     };
 }
@@ -179,6 +181,7 @@ bool plan_run_choose(const struct plan_run_args *args, char **ret_why)
                                              .waited_ms = aim->waited_ms,
                                              .now_s = g_get_real_time() / G_USEC_PER_SEC,
                                              .passed = args->passed,
+                                             .pauses = args->waiters,
                                              .asking = true,
                                              .turns = args->turns},
                      &failure);
@@ -219,6 +222,8 @@ static struct relocation *look(void *data, GError **error)
     if (plan) {
         g_free(run->waiter_uid);
         run->waiter_uid = g_strdup(plan->uid);
+        g_free(run->waiter_controller);
+        run->waiter_controller = aim->name ? g_strdup(pod.controller) : NULL;
     }
     if (plan && plan->measured && plan->fragmented_most >= 0)
         status->fragmented_most = plan->fragmented_most;
@@ -404,6 +409,16 @@ void plan_run_sweep(const struct plan_service_options *with)
                           LOG_TEXT("why", failure->message));
 }
 
+static void note_lost(void *data, const char *ns, const char *owner)
+{
+    struct run *run = data;
+
+    g_free(run->lost_ns);
+    run->lost_ns = g_strdup(ns);
+    g_free(run->lost);
+    run->lost = g_strdup(owner);
+}
+
 /* A step that had begun when its executor ended. */
 static bool finish_step(struct run *run, GError **error)
 {
@@ -437,7 +452,7 @@ static bool finish_step(struct run *run, GError **error)
         return true;
     }
     if (pod.lost)
-        run->lost = g_strdup(open->owner);
+        note_lost(run, open->ns, open->owner);
     step_log_end(log, ok ? EXECUTOR_MOVED : EXECUTOR_FAILED, ok ? NULL : failure->message);
     note_last(run);
     if (!ok)
@@ -476,7 +491,8 @@ static bool execute(struct run *run, GError **error)
         .name = order->aim.name,
         .paused = &run->paused,
         .stalled = &run->stalled,
-        .lost = &run->lost,
+        .in_vain = &run->in_vain,
+        .note_lost = note_lost,
         .past = args->past,
         .look = look,
         .may_go_on = may_go_on,
@@ -498,15 +514,21 @@ static bool execute(struct run *run, GError **error)
     return ok;
 }
 
-/* It goes on with another one. Who cannot be helped has another turn later. */
+/* It goes on with another one. Who cannot be helped has another turn later. A pod for which room was kept in vain may be
+ * made anew, so its controller waits; one that has been helped is helped once. */
 static void leave_waiter(struct run *run, bool ok, const char *why)
 {
     struct plan_status *status = run->args->status;
-    const int64_t until_ms = clock_ms() + PASSED_MS;
+    const int64_t until_ms = clock_ms() + PLAN_PAUSE_MS;
+    const char *reason = ok ? "it has not come to the room that was made" : why;
+    const bool paused = !ok || run->in_vain;
     g_autofree char *text =
-        ok ? g_strdup_printf("room for %s has been made", status->waiter)
-           : g_strdup_printf("%s is passed over for an hour: %s", status->waiter, why);
+        paused ? g_strdup_printf("%s is passed over for an hour: %s", status->waiter, reason)
+               : g_strdup_printf("room for %s has been made", status->waiter);
 
+    if (paused)
+        pauses_begin(run->args->waiters, run->args->order->aim.ns, run->waiter_controller,
+                     clock_ms());
     if (run->waiter_uid)
         g_hash_table_replace(run->args->passed, g_strdup(run->waiter_uid),
                              g_memdup2(&until_ms, sizeof until_ms));
@@ -519,12 +541,9 @@ static void leave_waiter(struct run *run, bool ok, const char *why)
  * that never ends, or is never made again. */
 static void pass_over_lost(struct run *run)
 {
-    const int64_t until_ms = clock_ms() + PASSED_MS;
-
     if (!run->lost || !run->args->order->aim.waits)
         return;
-    g_hash_table_replace(run->args->passed, g_strdup(run->lost),
-                         g_memdup2(&until_ms, sizeof until_ms));
+    pauses_begin(run->args->stayed, run->lost_ns, run->lost, clock_ms());
     run->stalled = true;
 }
 
@@ -557,6 +576,7 @@ char *plan_run_observe(const struct plan_run_args *args)
     g_autoptr(relocation) plan = look(&run, &failure);
 
     g_free(run.waiter_uid);
+    g_free(run.waiter_controller);
     if (!plan)
         return g_strdup_printf("observed: %s", failure->message);
     if (plan->steps->len == 0)
@@ -597,5 +617,7 @@ void plan_run(const struct plan_run_args *args)
     g_free(run.by);
     g_free(run.gone);
     g_free(run.waiter_uid);
+    g_free(run.waiter_controller);
     g_free(run.lost);
+    g_free(run.lost_ns);
 }

@@ -2,9 +2,12 @@
 #pragma once
 /* Carries out what one ConfigMap orders, from wherever it stands. For plan_service.c; its thread. */
 #include "base/worker.h"
+#include "evict/pauses.h"
 #include "maintain/plans/plan_order.h"
 #include "maintain/plans/plan_service.h"
 #include "maintain/plans/plan_status.h"
+
+#define PLAN_PAUSE_MS INT64_C(3600000)
 
 struct plan_run_args {
     const struct plan_service_options *with;
@@ -12,8 +15,10 @@ struct plan_run_args {
     uint64_t term;         /* in which this replica serves, as long as it goes on */
     const GArray *past;    /* struct executor_past, as struct executor has it */
     GHashTable *
-        passed; /* UIDs of pods that wait and are passed over, and of controllers whose pods stay, since one of them
-                 * has not moved -> int64_t: until when, by clock_ms */
+        passed; /* UIDs of pods that wait and have been helped -> int64_t: until when they are passed over, by
+                         * clock_ms */
+    struct pauses *waiters; /* of those for whom no moves helped, or in vain */
+    struct pauses *stayed;  /* of controllers of which a pod has not moved */
     GHashTable *turns; /* of those who wait (waiting_turns_new) */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */

@@ -25,6 +25,7 @@ struct plan_service {
     GHashTable *turns; /* as struct plan_run_args has them */
     GHashTable *
         passed; /* as struct plan_run_args has it; and UIDs of ConfigMaps for which nobody was found */
+    struct pauses *waiters, *stayed; /* as struct plan_run_args has them */
 };
 
 /* A ConfigMap, and what has come of it. */
@@ -311,6 +312,8 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
                                        .term = term,
                                        .past = past,
                                        .passed = service->passed,
+                                       .waiters = service->waiters,
+                                       .stayed = service->stayed,
                                        .turns = service->turns,
                                        .order = entry->order,
                                        .status = entry->status};
@@ -396,6 +399,8 @@ struct plan_service *plan_service_start(const struct plan_service_options *optio
     service->unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     service->turns = waiting_turns_new();
     service->passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    service->waiters = pauses_new(PLAN_PAUSE_MS, PLAN_PAUSE_MS);
+    service->stayed = pauses_new(PLAN_PAUSE_MS, PLAN_PAUSE_MS);
     worker_init(&service->worker);
     if (!worker_start(&service->worker, run, service, error))
         g_clear_pointer(&service, plan_service_free);
@@ -409,6 +414,8 @@ void plan_service_free(struct plan_service *service)
     worker_release(&service->worker);
     g_hash_table_unref(service->unread);
     g_hash_table_unref(service->passed);
+    pauses_free(service->waiters);
+    pauses_free(service->stayed);
     g_hash_table_unref(service->turns);
     g_free(service);
 }
