@@ -4,9 +4,7 @@
 #include "base/printable.h"
 #include "core/node.h"
 #include "explain/cpu_victims.h"
-#include "queue/quota_relief.h"
-#include "store/shortfall.h"
-#include "policy/victims/victims.h"
+#include "verbs/preempt/preempt_node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +17,7 @@
 struct search {
     const struct preview_query *query;
     struct feasibility question;
-    struct pod_facts *asked;
-    int64_t *allowed; /* by each budget */
-    uint32_t n_allowed;
+    struct preempt_query verb; /* as preempt searches */
     char *fits_in_sum; /* the first node where the sum suffices already */
     char *unread;      /* the first node whose pods without a GPU count and were not read */
     struct cpu_victims cpu_victims;
@@ -35,13 +31,12 @@ struct search {
 /* A node that is tried. */
 struct attempt {
     const struct node *node;
-    struct what_if *what_if; /* as the pod sees it */
-    struct roster *roster;
-    struct victim *victims; /* who may end; after split_named those with a GPU alone */
+    const struct node *seen; /* by the pod */
+    struct candidate candidate;
+    struct victim *victims; /* who may end in kube-scheduler's eyes */
     size_t n;
     GPtrArray *cpu_pods; /* struct allocation *; NULL: none need be known */
     struct seat *cpu_seats;
-    GPtrArray *cpu_named; /* of cpu_pods, those that kube-scheduler names */
     int64_t margins[SUMS_MAX];
     int64_t violations; /* among all that it names */
 };
@@ -60,7 +55,7 @@ static void find_margins(const struct search *search, const struct node *node,
 {
     const struct host *all = &node->host, *used = &node->host_used;
     const struct host asked = search->query->request->host;
-    const struct pod_facts *facts = search->asked;
+    const struct pod_facts *facts = search->verb.facts;
 
     ret_margins[0] = asked.cpu > 0 ? left_of(all->cpu, used->cpu) - asked.cpu : PLENTY;
     ret_margins[1] = asked.memory > 0 ? left_of(all->memory, used->memory) - asked.memory : PLENTY;
@@ -83,14 +78,14 @@ static void give_back(const struct search *search, const struct allocation *allo
     margins[0] += sign * allocation->host.cpu;
     margins[1] += sign * allocation->host.memory;
     margins[2] += sign * allocation->host.pods;
-    for (uint32_t i = 0; i < search->asked->n_amounts; i++)
+    for (uint32_t i = 0; i < search->verb.facts->n_amounts; i++)
         margins[HOST_SUMS + i] +=
-            sign * pod_facts_amount(allocation->facts, search->asked->amounts[i].resource);
+            sign * pod_facts_amount(allocation->facts, search->verb.facts->amounts[i].resource);
 }
 
 static bool suffices(const struct search *search, const int64_t margins[SUMS_MAX])
 {
-    for (uint32_t i = 0; i < HOST_SUMS + search->asked->n_amounts; i++) {
+    for (uint32_t i = 0; i < HOST_SUMS + search->verb.facts->n_amounts; i++) {
         if (margins[i] < 0)
             return false;
     }
@@ -101,7 +96,7 @@ static bool suffices(const struct search *search, const int64_t margins[SUMS_MAX
  * is short or of which nobody knows what they take, and the end of all of them would suffice. */
 static bool needs_cpu_pods(const struct search *search, const struct attempt *attempt)
 {
-    const struct node *node = attempt->what_if->node;
+    const struct node *node = attempt->seen;
     const struct host cpu_pods = node_cpu_pods(node);
     int64_t most[SUMS_MAX];
     bool needs = false;
@@ -111,10 +106,10 @@ static bool needs_cpu_pods(const struct search *search, const struct attempt *at
     memcpy(most, attempt->margins, sizeof most);
     for (uint32_t i = 0; i < HOST_SUMS; i++)
         needs |= most[i] < 0;
-    for (uint32_t i = 0; i < search->asked->n_amounts; i++)
-        needs |=
-            search->asked->amounts[i].thousandths > 0 && most[HOST_SUMS + i] != PLENTY &&
-            !dialect_reads(search->query->request->dialect, search->asked->amounts[i].resource);
+    for (uint32_t i = 0; i < search->verb.facts->n_amounts; i++)
+        needs |= search->verb.facts->amounts[i].thousandths > 0 && most[HOST_SUMS + i] != PLENTY &&
+                 !dialect_reads(search->query->request->dialect,
+                                search->verb.facts->amounts[i].resource);
     most[0] += cpu_pods.cpu;
     most[1] += cpu_pods.memory;
     most[2] += cpu_pods.pods;
@@ -155,7 +150,7 @@ static size_t name_victims(const struct search *search, struct attempt *attempt)
     const size_t n = attempt->n;
     int64_t *margins = attempt->margins;
     g_autofree int64_t *left =
-        g_memdup2(search->allowed, (search->n_allowed + 1) * sizeof *search->allowed);
+        g_memdup2(search->verb.allowed, (budgets_n(search->verb.budgets) + 1) * sizeof *left);
     g_autofree bool *guarded = g_new0(bool, n + 1);
     size_t named = 0;
 
@@ -181,35 +176,6 @@ static size_t name_victims(const struct search *search, struct attempt *attempt)
     return named;
 }
 
-/* The pods without a GPU are taken out of the victims: the verb does not know them, and ends those that
- * kube-scheduler names. */
-static void split_named(struct attempt *attempt)
-{
-    size_t n = 0;
-
-    attempt->cpu_named = g_ptr_array_new();
-    for (size_t i = 0; i < attempt->n; i++) {
-        struct victim *victim = &attempt->victims[i];
-        if (!cpu_victims_made(victim->seat->allocation))
-            attempt->victims[n++] = *victim;
-        else if (victim->named)
-            g_ptr_array_add(attempt->cpu_named, victim->seat->allocation);
-    }
-    attempt->n = n;
-}
-
-/* What the verb adds for them to the violations that it knows. */
-static int64_t foreign_violations(const struct search *search, const struct attempt *attempt)
-{
-    g_autofree int64_t *left =
-        g_memdup2(search->allowed, (search->n_allowed + 1) * sizeof *search->allowed);
-    int64_t known = 0;
-
-    for (size_t i = 0; i < attempt->n; i++)
-        known += attempt->victims[i].named && draws_too_much(&attempt->victims[i], left);
-    return MAX(attempt->violations - known, 0);
-}
-
 /* --- one node ------------------------------------------------------------------------------- */
 
 static int64_t idle_s(const struct preview_query *query, const struct allocation *allocation)
@@ -220,10 +186,10 @@ static int64_t idle_s(const struct preview_query *query, const struct allocation
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }
 
-static void add_victim(const struct search *search, const struct seat *seat, bool idle,
+static void add_victim(const struct search *search, const struct seat *seat,
                        struct victim *ret_victim)
 {
-    *ret_victim = (struct victim){.seat = seat, .idle = idle};
+    *ret_victim = (struct victim){.seat = seat};
     ret_victim->n_budgets =
         (uint8_t)budgets_of(search->query->budgets, seat->allocation, ret_victim->budgets,
                             G_N_ELEMENTS(ret_victim->budgets));
@@ -231,30 +197,15 @@ static void add_victim(const struct search *search, const struct seat *seat, boo
 
 static void gather(const struct search *search, struct attempt *attempt)
 {
-    const struct roster *roster = attempt->roster;
+    const struct roster *roster = attempt->candidate.stand_in->roster;
 
     attempt->victims = g_new0(struct victim, roster->n + 1);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         if (!seat->confirmed || seat->priority >= search->query->pod->priority)
             continue;
-        add_victim(search, seat, idle_s(search->query, seat->allocation) > 0,
-                   &attempt->victims[attempt->n++]);
+        add_victim(search, seat, &attempt->victims[attempt->n++]);
     }
-}
-
-/* What has to be so for the pod to come, as for the verb. */
-struct wish {
-    struct admission_query *admission;
-    struct quota_relief *relief; /* NULL: quotas let it in as things are */
-};
-
-static bool finds_room(const struct node *node, void *data)
-{
-    const struct wish *wish = data;
-
-    return quota_relief_suffices(wish->relief, node) &&
-           dialect_admits(node, wish->admission) != ADMISSION_NO;
 }
 
 static void clear_pod(gpointer data)
@@ -273,73 +224,59 @@ static void keep_pod(struct search *search, const struct allocation *one)
     g_array_append_val(search->found->pods, pod);
 }
 
+static const struct allocation *find_ending(const struct attempt *attempt, const char *uid)
+{
+    for (size_t i = 0; i < attempt->n; i++) {
+        if (g_str_equal(attempt->victims[i].seat->allocation->uid, uid))
+            return attempt->victims[i].seat->allocation;
+    }
+    return NULL;
+}
+
 static void keep(struct search *search, const struct attempt *attempt,
-                 const struct victims *victims, const struct victims_cost *cost)
+                 const struct preempt_answer *answer)
 {
     struct preview *found = search->found;
 
-    search->best = *cost;
+    search->best = answer->cost;
     g_free(found->node);
     found->node = g_strdup(attempt->node->name);
-    found->violations = cost->violations;
+    found->violations = answer->cost.violations;
     g_array_set_size(found->pods, 0);
-    for (size_t i = 0; i < victims->n_chosen; i++)
-        keep_pod(search, victims->all[i].seat->allocation);
-    for (guint i = 0; i < attempt->cpu_named->len; i++)
-        keep_pod(search, attempt->cpu_named->pdata[i]);
-}
-
-/* kube-scheduler names mirrors of static pods like other pods; the verb ends none. Nor does it add pods of PodGroups.
- * Returns how many are left. */
-static size_t drop_staying(struct victim *victims, size_t n)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!victims[i].seat->stays && (victims[i].named || !victims[i].seat->unit))
-            victims[kept++] = victims[i];
+    for (size_t i = 0; i < answer->node.n_uids; i++) {
+        const struct allocation *ending = find_ending(attempt, answer->node.uids[i]);
+        if (ending)
+            keep_pod(search, ending);
     }
-    return kept;
 }
 
 /* The verb's part: kube-scheduler has named. */
-static void choose(struct search *search, struct attempt *attempt, struct wish *wish)
+static void ask_verb(struct search *search, struct attempt *attempt, size_t n_named)
 {
-    const struct preview_query *asked = search->query;
-    const struct node *node = attempt->what_if->node;
-    int64_t lacks[VICTIM_AMOUNTS_MAX];
-    struct victims_cost cost;
+    const char **uids = json_arena_alloc(search->verb.arena, n_named * sizeof *uids);
+    int64_t *priorities = json_arena_alloc(search->verb.arena, n_named * sizeof *priorities);
+    struct preemption_node on = {
+        .name = attempt->node->name, .uids = uids, .violations = attempt->violations};
+    g_autoptr(GPtrArray) cpu_named = g_ptr_array_new();
+    struct preempt_answer answer;
 
     for (size_t i = 0; i < attempt->n; i++) {
-        struct victim *victim = &attempt->victims[i];
-        const struct pod_facts *facts = victim->seat->allocation->facts;
-        victim->fixed = victim->named && (victim->seat->unit || asked->pod->particular || !facts ||
-                                          facts->particular);
+        struct allocation *one = attempt->victims[i].seat->allocation;
+        if (!attempt->victims[i].named)
+            continue;
+        priorities[on.n_uids] = one->priority;
+        uids[on.n_uids++] = one->uid;
+        if (cpu_victims_made(one))
+            g_ptr_array_add(cpu_named, one);
     }
-    shortfall_measure(node, attempt->roster, asked->request, search->asked, lacks);
-    const struct victims_query query = {
-        .admits = finds_room,
-        .data = wish,
-        .asked_host = asked->request->host,
-        .asked = search->asked,
-        .lacks = attempt->cpu_named->len > 0 ? NULL : lacks,
-        .allowed = search->allowed,
-        .n_allowed = search->n_allowed,
-        .one_card = !wish->relief && dialect_asks_one_card(node, asked->request),
-        .fickle = dialect_is_fickle(asked->request),
-    };
-    const int64_t foreign = foreign_violations(search, attempt);
-    struct victims all = {attempt->victims, drop_staying(attempt->victims, attempt->n), 0};
-    search->question.work.cut = false;
-    const bool found = victims_choose(attempt->what_if, attempt->roster, &query, &all, &cost);
+    attempt->candidate.priorities = priorities;
+    const bool found = preempt_search(&search->verb, &attempt->candidate, &on, NULL, &answer);
     search->cut |= search->question.work.cut;
-    if (!found || search->question.work.cut) /* no pod ends where not all was looked at */
+    if (!found || answer.node.n_uids == 0)
         return;
-    cost.violations += foreign;
-    cpu_victims_add_cost(attempt->cpu_named, &cost);
-    if (cost.n + cost.going > 0 &&
-        (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
-        keep(search, attempt, &all, &cost);
+    cpu_victims_add_cost(cpu_named, &answer.cost);
+    if (!search->found->node || victims_cost_compare(&answer.cost, &search->best) < 0)
+        keep(search, attempt, &answer);
 }
 
 /* False: they are not known. */
@@ -353,15 +290,15 @@ static bool gather_cpu_pods(struct search *search, struct attempt *attempt)
     attempt->victims = g_renew(struct victim, attempt->victims, attempt->n + n + 1);
     for (guint i = 0; i < n; i++) {
         struct allocation *one = attempt->cpu_pods->pdata[i];
-        for (uint32_t j = 0; j < search->asked->n_amounts; j++) {
+        for (uint32_t j = 0; j < search->verb.facts->n_amounts; j++) {
             if (attempt->margins[HOST_SUMS + j] != PLENTY)
                 attempt->margins[HOST_SUMS + j] -=
-                    pod_facts_amount(one->facts, search->asked->amounts[j].resource);
+                    pod_facts_amount(one->facts, search->verb.facts->amounts[j].resource);
         }
         if (one->priority >= search->query->pod->priority)
             continue;
         attempt->cpu_seats[i] = (struct seat){.allocation = one};
-        add_victim(search, &attempt->cpu_seats[i], false, &attempt->victims[attempt->n++]);
+        add_victim(search, &attempt->cpu_seats[i], &attempt->victims[attempt->n++]);
     }
     return true;
 }
@@ -374,17 +311,16 @@ static bool draws_with_cpu_pods(const struct attempt *attempt)
 
     for (size_t i = 0; i < attempt->n; i++)
         guarded |= attempt->victims[i].n_budgets > 0;
-    return guarded && attempt->what_if->node->n_cpu_pods > 0;
+    return guarded && attempt->seen->n_cpu_pods > 0;
 }
 
 static void attempt_clear(struct attempt *attempt)
 {
-    g_clear_pointer(&attempt->cpu_named, g_ptr_array_unref);
     g_clear_pointer(&attempt->cpu_pods, g_ptr_array_unref);
     g_free(attempt->cpu_seats);
     g_free(attempt->victims);
-    roster_free(attempt->roster);
-    what_if_free(attempt->what_if);
+    stand_in_free(attempt->candidate.stand_in);
+    quota_relief_free(attempt->candidate.relief);
 }
 
 /* Whether some pod of the node may end for it; `quotas`: the reason that none of these mends. */
@@ -410,30 +346,29 @@ static bool may_help(struct search *search, struct attempt *attempt, enum reason
 
 static void try_node(struct search *search, const struct node *node)
 {
-    struct wish wish = {.admission = &search->question.admission};
     struct feasibility_opening opening;
     struct attempt attempt = {.node = node};
+    size_t n_named;
 
     const enum reason reason = feasibility_open(&search->question, node, &opening);
     if (reason != REASON_NONE && !feasibility_is_of_quotas(reason))
         return;
-    wish.relief = opening.relief;
-    attempt.what_if = what_if_new(opening.seen);
-    attempt.roster = roster_new(attempt.what_if);
+    attempt.candidate =
+        (struct candidate){.stand_in = stand_in_new(opening.seen), .relief = opening.relief};
+    stand_in_prepare(attempt.candidate.stand_in);
+    attempt.seen = attempt.candidate.stand_in->what_if->node;
     gather(search, &attempt);
-    find_margins(search, attempt.what_if->node, attempt.margins);
+    find_margins(search, attempt.seen, attempt.margins);
     if (may_help(search, &attempt, reason)) {
         if (suffices(search,
                      attempt.margins)) { /* it ends no pod where none need end, in its own eyes */
             if (!search->fits_in_sum)
                 search->fits_in_sum = g_strdup(node->name);
-        } else if (name_victims(search, &attempt) > 0) {
-            split_named(&attempt);
-            choose(search, &attempt, &wish);
+        } else if ((n_named = name_victims(search, &attempt)) > 0) {
+            ask_verb(search, &attempt, n_named);
         }
     }
     attempt_clear(&attempt);
-    quota_relief_free(wish.relief);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -507,11 +442,21 @@ struct preview *preview_find(const struct preview_query *query)
     const GPtrArray *nodes = ledger_nodes(search.question.ledger);
     search.cpu_victims = (struct cpu_victims){.cluster = query->cluster, .copy = query->copy};
     search.found->why = find_going(&search);
-    g_autoptr(pod_facts) asked = pod_facts_new(query->pod);
-    search.asked = asked;
-    search.allowed = allowed;
-    search.n_allowed = budgets_n(query->budgets);
+    g_autoptr(pod_facts) facts = pod_facts_new(query->pod);
+    g_autoptr(json_arena) arena = json_arena_new();
     budgets_allowed(query->budgets, allowed);
+    search.verb = (struct preempt_query){
+        .arena = arena,
+        .request = query->request,
+        .admission = search.question.admission,
+        .facts = facts,
+        .priority = query->pod->priority,
+        .particular = query->pod->particular,
+        .now_ns = query->moment->now_ns,
+        .budgets = query->budgets,
+        .allowed = allowed,
+        .idleness = store_idleness(query->copy),
+    };
     for (guint i = 0; i < nodes->len && !search.found->why; i++) {
         const struct node *node = nodes->pdata[i];
         if (node->present && node->n_dialects > 0 &&

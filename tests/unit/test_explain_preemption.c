@@ -161,7 +161,7 @@ static const struct row {
      {{"c", .node = "n", .containers = PLAIN("5"), .priority = 2},
       {"g", .node = "n", .containers = CPU("500m", "1"), .priority = 1, .annotations = ON_CARD}},
      .pod = {"p", .containers = CPU("4250m", "1"), .priority = 9},
-     .preview = "n: ml/g 1, ml/c 2"},
+     .preview = "n: ml/c 2, ml/g 1"},
     {{{"n", .amounts = NARROW}},
      {{"c", .node = "n", .containers = PLAIN("4"), .priority = 1, .labels = GUARDED},
       {"d", .node = "n", .containers = CPU("500m", "1"), .priority = 3, .annotations = ON_CARD}},
@@ -181,7 +181,7 @@ static const struct row {
        .labels = GUARDED}},
      .budget = BUDGET(GUARDED, "1"),
      .pod = {"p", .containers = CPU("4500m", "1"), .priority = 9},
-     .preview = "n: ml/d 1, ml/c 2; 1"},
+     .preview = "n: ml/c 2, ml/d 1; 1"},
     /* The node whose victims matter least, with a GPU or without. */
     {{{"m", .amounts = NARROW}, {"n", .amounts = NARROW}, {"o", .amounts = NARROW}},
      {{"b", .node = "m", .containers = PLAIN("4500m"), .priority = 3},
@@ -394,7 +394,7 @@ START_TEST(people_read_a_line)
     populate();
     g_autoptr(explanation) explanation = explain("ml/p");
     preview_write(text, explanation->preview);
-    expect_text(text->str, "\nPreemption would end, on n: ml/a (priority 1), ml/b (priority 2); 1 "
+    expect_text(text->str, "\nPreemption would end, on n: ml/b (priority 2), ml/a (priority 1); 1 "
                            "against a PodDisruptionBudget.\n");
     g_string_truncate(text, 0);
     preview_write(text, NULL);
@@ -427,7 +427,7 @@ START_TEST(programs_read_an_object)
     encode(explanation->preview,
            "{'preemption':{'node':'n','whyNot':null,'budgetViolations':1,'nodesUnread':0,'pods':[{'"
            "namespace':'ml',"
-           "'name':'a','priority':1,'idleSeconds':null},{'namespace':'ml','name':'b','priority':2,"
+           "'name':'b','priority':2,'idleSeconds':null},{'namespace':'ml','name':'a','priority':1,"
            "'idleSeconds':null}]}}");
     encode(NULL, "{'preemption':null}");
 }

@@ -100,12 +100,11 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
 
     feasibility_init(&looking.question, preempt->call.extender->store,
-                     &(struct feasibility_about){&args->pod, preempt->request,
+                     &(struct feasibility_about){&args->pod, preempt->query.request,
                                                  &preempt->call.moment, WITHOUT_ORDER});
-    preempt->work = (struct work_meter){.left = WORK_APART};
-    preempt->admission = looking.question.admission;
-    preempt->admission.work = &preempt->work;
-    preempt->admission.demand = NULL; /* it may change once no lock is held, and nothing is rated */
+    preempt->query.admission = looking.question.admission;
+    preempt->query.admission.work = &preempt->work;
+    preempt->query.admission.demand = NULL; /* nothing is rated, and no lock is held */
     copy_recalled(preempt, &looking);
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && looking.n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
@@ -122,8 +121,9 @@ static void look(struct preempt *preempt)
     struct ledger *ledger = store_decide_recorded(store, &preempt->call.moment);
 
     recall_check(preempt);
-    preempt->budgets = budgets_copy(store_budgets(store));
-    preempt->idleness = idleness_ref(store_idleness(store));
+    preempt->query.now_ns = preempt->call.moment.now_ns;
+    preempt->query.budgets = preempt->budgets = budgets_copy(store_budgets(store));
+    preempt->query.idleness = preempt->idleness = idleness_ref(store_idleness(store));
     if (!ledger_get(ledger, preempt->args.pod.uid) &&
         gangs_judge(store_gangs(store), preempt->args.pod.uid, preempt->call.moment.now_ms) ==
             GANG_NONE)
@@ -230,7 +230,7 @@ static size_t search_all(const struct preempt *preempt, struct preemption_node *
     size_t n = 0;
 
     for (size_t i = 0; i < preempt->args.n_nodes; i++) {
-        if (preempt_search(preempt, &preempt->candidates[i], &preempt->args.nodes[i], NULL,
+        if (preempt_search(&preempt->query, &preempt->candidates[i], &preempt->args.nodes[i], NULL,
                            &answer) &&
             answer.node.n_uids > 0)
             answers[n++] = answer.node;
@@ -249,9 +249,10 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
     recall_find(preempt);
     look(preempt);
     call_phase(&preempt->call, PHASE_LOCK);
-    preempt->allowed =
-        json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *preempt->allowed);
-    budgets_allowed(preempt->budgets, preempt->allowed);
+    int64_t *allowed =
+        json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *allowed);
+    budgets_allowed(preempt->budgets, allowed);
+    preempt->query.allowed = allowed;
     preempt->recalled = recall_answer(preempt, answers, &n);
     if (!preempt->recalled)
         n = search_all(preempt, answers);
@@ -302,8 +303,14 @@ static bool run(struct preempt *preempt, const char *body, size_t length,
     struct preemption_node *answers =
         json_arena_alloc(preempt->arena, (preempt->args.n_nodes + 1) * sizeof *answers);
     g_autoptr(pod_facts) facts = pod_facts_new(&preempt->args.pod);
-    preempt->request = request;
-    preempt->facts = facts;
+    preempt->work = (struct work_meter){.left = WORK_APART};
+    preempt->query = (struct preempt_query){
+        .arena = preempt->arena,
+        .request = request,
+        .facts = facts,
+        .priority = preempt->args.pod.priority,
+        .particular = preempt->args.particular,
+    };
     const bool places = request && !pod_view_is_bound(&preempt->args.pod);
     const size_t n = places ? decide(preempt, answers) : repeat(&preempt->args, answers);
     call_phase(&preempt->call, PHASE_DECIDE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node, and whose end makes room on it: the search needs no lock. */
-#include "store/shortfall.h"
-#include "policy/victims/victims.h"
-#include "verbs/preempt/preempt_state.h"
+#include "verbs/preempt/preempt_node.h"
+
+#include "core/node_traits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +43,12 @@ static uint64_t hash_bit(guint hash)
     return UINT64_C(1) << hash % 64;
 }
 
-static struct naming hash_named(const struct preempt *preempt, const struct preemption_node *node)
+static struct naming hash_named(const struct preempt_query *query,
+                                const struct preemption_node *node)
 {
     struct naming naming = {.node = node};
 
-    naming.uids = json_arena_alloc(preempt->arena, (node->n_uids + 1) * sizeof *naming.uids);
+    naming.uids = json_arena_alloc(query->arena, (node->n_uids + 1) * sizeof *naming.uids);
     for (size_t i = 0; i < node->n_uids; i++) {
         naming.uids[i] = (struct named){g_str_hash(node->uids[i]), i};
         naming.hashes |= hash_bit(naming.uids[i].hash);
@@ -116,19 +117,19 @@ static bool may_end(const struct inquiry *inquiry, const struct seat *seat)
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
  * itself it has. Of such a pod, and of one that it wants gone for a reason of which nothing is known
  * here, nothing is decided here. */
-static void gather(const struct preempt *preempt, struct inquiry *inquiry)
+static void gather(const struct preempt_query *query, struct inquiry *inquiry)
 {
     const struct roster *roster = inquiry->roster;
-    const bool budgets = budgets_n(preempt->budgets) > 0;
+    const bool budgets = budgets_n(query->budgets) > 0;
 
-    inquiry->named = hash_named(preempt, inquiry->on);
+    inquiry->named = hash_named(query, inquiry->on);
     inquiry->seats =
-        json_arena_alloc(preempt->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->seats);
+        json_arena_alloc(query->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->seats);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         const struct allocation *allocation = seat->allocation;
         const bool named = note_named(inquiry, seat);
-        const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
+        const bool lesser = seat->confirmed && seat->priority < query->priority;
         if (seat->stays) /* what it holds, kubelet goes on with; also where it is named */
             continue;
         if (!named && !(lesser && may_end(inquiry, seat) && (!seat->unit || seat->terminating)))
@@ -137,24 +138,23 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
         *victim = (struct victim){
             .seat = seat,
             .named = named,
-            .fixed = named && (!lesser || seat->unit || preempt->args.particular ||
-                               !allocation->facts || allocation->facts->particular),
-            .idle = preempt->idleness &&
-                    idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
+            .fixed = named && (!lesser || seat->unit || query->particular || !allocation->facts ||
+                               allocation->facts->particular),
+            .idle =
+                query->idleness && idleness_since(query->idleness, allocation, query->now_ns) > 0,
         };
         if (budgets)
-            victim->n_budgets = (uint8_t)budgets_of(preempt->budgets, allocation, victim->budgets,
+            victim->n_budgets = (uint8_t)budgets_of(query->budgets, allocation, victim->budgets,
                                                     G_N_ELEMENTS(victim->budgets));
     }
 }
 
 /* Violations among those that kube-scheduler has named and the ledger does not know. */
-static int64_t foreign_violations(const struct preempt *preempt, const struct inquiry *inquiry)
+static int64_t foreign_violations(const struct preempt_query *query, const struct inquiry *inquiry)
 {
     if (inquiry->on->violations == 0)
         return 0;
-    g_autofree int64_t *left =
-        g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
+    g_autofree int64_t *left = g_memdup2(query->allowed, budgets_n(query->budgets) * sizeof *left);
     int64_t known = 0;
 
     for (size_t i = 0; i < inquiry->victims.n; i++) {
@@ -220,7 +220,7 @@ static size_t list_named(const struct inquiry *inquiry, const bool *ends, const 
 
 /* The most important ones first, whoever has named them: kube-scheduler takes the first for that. Source:
  * kubernetes/kubernetes 1.37.2, pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption. */
-static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry,
+static void write_victims(const struct preempt_query *query, const struct inquiry *inquiry,
                           const int64_t *priorities, struct preemption_node *answer)
 {
     const size_t n_named = inquiry->on->n_uids, n = inquiry->victims.n_chosen;
@@ -245,9 +245,50 @@ static void write_victims(const struct preempt *preempt, const struct inquiry *i
         answer->as_named = false;
     }
     qsort(endings, answer->n_uids, sizeof *endings, compare_endings);
-    answer->uids = json_arena_alloc(preempt->arena, (answer->n_uids + 1) * sizeof *answer->uids);
+    answer->uids = json_arena_alloc(query->arena, (answer->n_uids + 1) * sizeof *answer->uids);
     for (size_t i = 0; i < answer->n_uids; i++)
         answer->uids[i] = endings[i].uid;
+}
+
+static int64_t lack(int64_t all, int64_t used, int64_t asked)
+{
+    return all > 0 ? MAX(asked - (all - used), 0) : INT64_MAX;
+}
+
+static int64_t lack_of(const struct node *node, const struct roster *roster,
+                       const struct pod_facts_amount *asked)
+{
+    const int64_t used = roster_amount(roster, asked->resource);
+
+    return used == INT64_MAX
+               ? used
+               : lack(node_traits_amount(node->traits, asked->resource), used, asked->thousandths);
+}
+
+/* What the pod lacks on the node of that which kube-scheduler adds up: what it asks for, less what is left of what
+ * the node may give; in the order of struct victims_query.lacks, in thousandths. INT64_MAX: not known, as where
+ * pods hold something of which nothing is kept. */
+static void measure_lacks(const struct preempt_query *query, const struct node *node,
+                          const struct roster *roster, int64_t ret_lacks[VICTIM_AMOUNTS_MAX])
+{
+    const struct pod_facts *asked = query->facts;
+    const struct request *request = query->request;
+
+    const struct host *host = &node->host, *used = &node->host_used;
+    const struct host *own = &request->host;
+
+    if (own->cpu > 0)
+        *ret_lacks++ = lack(host->cpu, used->cpu, own->cpu);
+    if (own->memory > 0)
+        *ret_lacks++ = lack(host->memory, used->memory, own->memory);
+    for (uint32_t i = 0; asked && i < asked->n_amounts; i++) {
+        /* Of pods without GPUs only CPU and memory are kept. */
+        const bool known =
+            node->n_cpu_pods == 0 || dialect_reads(request->dialect, asked->amounts[i].resource);
+        *ret_lacks++ = known ? lack_of(node, roster, &asked->amounts[i]) : INT64_MAX;
+    }
+    /* As many as are named are not owed where nobody says how many pods the node takes. */
+    *ret_lacks = host->pods > 0 ? lack(host->pods, used->pods, own->pods) : 0;
 }
 
 /* What has to be so for the pod to come. */
@@ -285,14 +326,13 @@ static void compare_with_last(const struct inquiry *inquiry, struct preempt_answ
     }
 }
 
-bool preempt_search(const struct preempt *preempt, const struct candidate *candidate,
+bool preempt_search(const struct preempt_query *query, const struct candidate *candidate,
                     const struct preemption_node *on, const struct preemption_node *last,
                     struct preempt_answer *ret_answer)
 {
     struct stand_in *stand_in = candidate->stand_in;
     struct inquiry inquiry = {.on = on};
     struct preempt_answer answer = {.node.name = on->name};
-    struct victims_cost cost;
 
     if (!stand_in)
         return false;
@@ -302,30 +342,32 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
     g_autofree struct victim *victims = g_new(struct victim, inquiry.roster->n + 1);
     inquiry.victims.all = victims;
     if (last)
-        inquiry.last = hash_named(preempt, last);
-    gather(preempt, &inquiry);
+        inquiry.last = hash_named(query, last);
+    gather(query, &inquiry);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
-    shortfall_measure(node, inquiry.roster, preempt->request, preempt->facts, lacks);
-    struct wish wish = {preempt->admission, candidate->relief};
-    const struct victims_query query = {
+    measure_lacks(query, node, inquiry.roster, lacks);
+    struct wish wish = {query->admission, candidate->relief};
+    const struct victims_query wanted = {
         .admits = finds_room,
         .data = &wish,
-        .asked_host = preempt->request->host,
-        .asked = preempt->facts,
+        .asked_host = query->request->host,
+        .asked = query->facts,
         .lacks = knows_named(&inquiry) ? lacks : NULL,
-        .allowed = preempt->allowed,
-        .n_allowed = budgets_n(preempt->budgets),
-        .one_card = !wish.relief && dialect_asks_one_card(node, preempt->request),
-        .fickle = dialect_is_fickle(preempt->request),
+        .allowed = query->allowed,
+        .n_allowed = budgets_n(query->budgets),
+        .one_card = !wish.relief && dialect_asks_one_card(node, query->request),
+        .fickle = dialect_is_fickle(query->request),
     };
-    const int64_t foreign = foreign_violations(preempt, &inquiry);
-    preempt->admission.work->cut = false;
-    if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost) ||
-        preempt->admission.work->cut) /* nobody ends where not all was looked at */
+    const int64_t foreign = foreign_violations(query, &inquiry);
+    query->admission.work->cut = false;
+    if (!victims_choose(stand_in->what_if, inquiry.roster, &wanted, &inquiry.victims,
+                        &answer.cost) ||
+        query->admission.work->cut) /* nobody ends where not all was looked at */
         return false;
-    answer.node.dearest = cost.dearest;
-    write_victims(preempt, &inquiry, candidate->priorities, &answer.node);
-    answer.node.violations = MIN(cost.violations + foreign, (int64_t)answer.node.n_uids);
+    answer.node.dearest = answer.cost.dearest;
+    answer.cost.violations += foreign;
+    write_victims(query, &inquiry, candidate->priorities, &answer.node);
+    answer.node.violations = MIN(answer.cost.violations, (int64_t)answer.node.n_uids);
     if (last)
         compare_with_last(&inquiry, &answer);
     *ret_answer = answer;

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One call of preempt, for preempt*.c and recall.c alone. */
-#include "policy/effort/work_meter.h"
-#include "queue/quota_relief.h"
-#include "policy/victims/stand_in.h"
 #include "verbs/call.h"
-#include "wire/preemption.h"
-
-#include <gpuledger/dialect.h>
-
-/* A node that is looked at. */
-struct candidate {
-    bool seen;
-    struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
-    bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
-    struct quota_relief *relief; /* NULL: quotas let the pod in as things are */
-    int64_t *priorities; /* of the CPU-only pods among those that are named, in the order of their
-                          * names; INT64_MIN: of none; NULL: nothing was looked up */
-};
+#include "verbs/preempt/preempt_node.h"
 
 /* The last answer for the pod (queue/clearings.h), as far as it counts: the node that the pod is nominated
  * to, or all of the answer if it is none of them. */
@@ -37,36 +22,20 @@ struct preempt {
     struct call call;
     struct preemption_args args;
     struct json_arena *arena;
-    const struct request *request;
-    struct admission_query admission;
-    struct work_meter work;  /* of its searches, which keep no lock */
-    struct pod_facts *facts; /* the pod's */
+    struct preempt_query query;
+    struct work_meter work; /* of its searches, which keep no lock */
     struct recall recall;
 
     /* Of the moment: */
     struct candidate *candidates; /* per node */
     GPtrArray *left_over;         /* struct stand_in *, to be freed once no lock is held */
     struct budgets *budgets;      /* NULL: nothing was looked at */
-    int64_t *allowed;             /* of every budget */
     struct idleness *idleness;    /* NULL: nobody is known to be idle */
 
     /* What is known from now on: */
     struct clearing *answered; /* NULL: nothing new */
     bool recalled;             /* the answer is no more than the last one was */
 };
-
-/* What is found on a node. */
-struct preempt_answer {
-    struct preemption_node node; /* whom to end, perhaps nobody */
-    size_t n_last; /* so many of them the last answer has named and are not being deleted yet */
-    bool beyond;   /* there are others who are not */
-};
-
-/* Whose end lets the pod in on the node, at the least cost. False: nobody's. `last`: who of those that
- * kube-scheduler has not named may end besides who is being deleted; NULL: all who are less important. */
-bool preempt_search(const struct preempt *preempt, const struct candidate *candidate,
-                    const struct preemption_node *on, const struct preemption_node *last,
-                    struct preempt_answer *ret_answer);
 
 /* Before the moment: what is known of the last answer. */
 void recall_find(struct preempt *preempt);

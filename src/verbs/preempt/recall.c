@@ -88,7 +88,8 @@ static bool is_awaited(const struct preempt *preempt)
 
     for (size_t i = 0; i < recall->n_absent; i++) {
         const struct preemption_node on = {.name = recall->absent[i]->name};
-        if (preempt_search(preempt, &recall->candidates[i], &on, recall->absent[i], &answer))
+        if (preempt_search(&preempt->query, &recall->candidates[i], &on, recall->absent[i],
+                           &answer))
             return true;
     }
     return false;
@@ -106,7 +107,7 @@ bool recall_answer(const struct preempt *preempt, struct preemption_node *answer
         const struct preemption_node *last = recall->offered[i];
         struct preempt_answer answer;
         if (!last ||
-            !preempt_search(preempt, &preempt->candidates[i], &preempt->args.nodes[i], last,
+            !preempt_search(&preempt->query, &preempt->candidates[i], &preempt->args.nodes[i], last,
                             &answer) ||
             answer.beyond)
             continue;
