@@ -40,7 +40,8 @@ struct dialect_options {
     int64_t hami_memory_factor;  /* MiB in one nvidia.com/gpumem, for HAMi; 0: 1 */
     int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
     int64_t hami_memory_scaling; /* percent that cards are registered with; 0: as much as they have */
-    char *hami_mig_templates; /* "MODEL=7x1g.5gb:5120,…;…": how plugins before v2.10 cut cards; NULL
+    const char
+        *hami_mig_templates; /* "MODEL=7x1g.5gb:5120,…;…": how plugins before v2.10 cut cards; NULL
                                * or "": as HAMi's chart has it */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
     bool gpushare_multiprocessors;    /* compute is divided by whole multiprocessors */
@@ -52,10 +53,12 @@ struct dialect_options {
     bool nvidia_fail_requests_greater_than_one; /* as in the plugin's sharing.timeSlicing */
     bool nvidia_mps_several;  /* its sharing.mps has failRequestsGreaterThanOne: false */
     bool nvidia_memory_guard; /* see dialect/nvidia/nvidia_guard.h */
-    char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
-    char *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a
+    const char *nvidia_memory_label; /* a node label with a card's memory; NULL or "": none */
+    const char
+        *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a
                                    * card; NULL or "": not known */
-    char *card_profiles; /* what nodes have that are not there yet (dialect/profile/card_profile.h);
+    const char
+        *card_profiles; /* what nodes have that are not there yet (dialect/profile/card_profile.h);
                           * NULL or "": not known */
     struct classes *classes; /* dialect/classes/classes.h; NULL: there are no classes of work */
 };

@@ -89,7 +89,7 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
     const cJSON *item;
     cJSON_ArrayForEach (item, object) {
         const struct option *option = option_find(item->string, COMMAND_SERVE);
-        if (!cJSON_IsString(item) || !option || option->group != GROUP_PLACEMENT)
+        if (!cJSON_IsString(item) || !option || !option_section(option)->recorded)
             return fail_with(error, GPULEDGER_ERROR_INVALID,
                              "option '--%s' of the record is not known to this version",
                              item->string);

@@ -7,20 +7,19 @@
 #include <string.h>
 
 /* PORT says nothing about the address, so that of the file stays, or what `alias_base` has. */
-bool alias_read_port(const struct option *option, const char *text, struct config *config,
-                     GError **error)
+bool alias_read_port(const struct option *option, const char *text, void *value, GError **error)
 {
     guint64 port;
     if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'%s' is not valid, expected a port from 0 to 65535", text);
-    config->listen.port = (int32_t)port;
+    ((struct address *)value)->port = (int32_t)port;
     return true;
 }
 
 /* Names, or the numbers that stand for them there: a line at V(n) is printed when n is below the
  * level; debug is 101, info 50, warn 10, error 5. */
-bool alias_read_log_level(const struct option *option, const char *text, struct config *config,
+bool alias_read_log_level(const struct option *option, const char *text, void *value,
                           GError **error)
 {
     static const struct {
@@ -37,13 +36,16 @@ bool alias_read_log_level(const struct option *option, const char *text, struct 
         size_t i = 0;
         while ((gint64)number < numbers[i].from)
             i++;
-        config->log_level = numbers[i].level;
+        *(int64_t *)value = numbers[i].level;
         return true;
     }
-    if (option_parse(option, text, config, error))
+    if (option_choose(option, text, value))
         return true;
-    return fail_within(error,
-                       "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
+    return fail_with(
+        error, GPULEDGER_ERROR_INVALID,
+        "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: '%s' is "
+        "not valid, expected error, warn, info or debug",
+        text);
 }
 
 const struct note gone_options[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of the table of options (options/options.c) that are about asking a running extender;
+ * The rows of the table of options (options/rest_section.c) that are about asking a running extender;
  * included there and nowhere else.
  */
 /* clang-format off */
@@ -26,7 +26,7 @@
      IN(CLIENT, COMMAND_PODS), .letter = 'A', .flags = OPTION_FLAG_ONLY,
      .help = "The pods of all namespaces, as without --namespace."},
     {"filename", PATH(filename, "FILE", ""),
-     IN(CLIENT, PLANS | COMMAND_PLAN), .flags = OPTION_FLAG_ONLY, .letter = 'f',
+     IN(CLIENT, PLANS | COMMAND_PLAN), .flags = OPTION_FLAG_ONLY | OPTION_INPUT, .letter = 'f',
      .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "
              "template: a Deployment, a StatefulSet, a Job; '-' is standard input."},
     {"replicas", INT(replicas, "N", "0", 0, 1000000),
@@ -44,14 +44,17 @@
      IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SWITCH), .flags = OPTION_FLAG_ONLY, .letter = 'o',
      .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
-    {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,
+    {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS_OF), .flags = OPTION_FLAG_ONLY,
      .help = "Sort the rows by the column with this heading, numbers by their size; with a minus "
              "before it, the largest first."},
-    {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
+    {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS_OF), .flags = OPTION_FLAG_ONLY, .letter = 'w',
      .help = "Go on asking, every two seconds, and print the rows that have changed; top draws its "
              "table anew."},
-    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE | COMMAND_SWITCH),
+    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS_OF | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE | COMMAND_SWITCH),
      .help = "Whether tables have colours."},
+};
+
+static const struct option maintenance_rows[] = {
     {"from", CHOICE(from, "SCHEDULER", "gpushare", choices_peer), IN(MAINTENANCE, COMMAND_MIGRATE),
      .flags = OPTION_FLAG_ONLY | OPTION_REQUIRED,
      .help = "The scheduler whose place gpuledger takes. It must be said."},

@@ -23,9 +23,11 @@ struct given {
 static struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
+    config->settings = settings_new(sections);
     config->words = g_ptr_array_new();
     config->warnings = g_ptr_array_new_with_free_func(g_free);
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         g_autoptr(GError) error = NULL;
         if (!option_parse(option, option->fallback, config, &error))
             g_error("default of --%s: %s", option->name, error->message);
@@ -37,14 +39,8 @@ void config_free(struct config *config)
 {
     if (!config)
         return;
-    for (const struct option *option = options; option->name; option++) {
-        if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST ||
-            option->kind == OPTION_NAMESPACE || option->kind == OPTION_PATH)
-            g_free(*(char **)((char *)config + option->offset));
-        if (option->rest)
-            g_free(*(char **)((char *)config + option->rest));
-    }
-    classes_free(config->dialects.classes);
+    options_each(option) option_clear(option, config);
+    settings_free(config->settings);
     g_ptr_array_unref(config->words);
     g_ptr_array_unref(config->warnings);
     g_free(config);
@@ -55,7 +51,8 @@ static enum source source_of(const struct config *config, const char *name)
 {
     enum source source = SOURCE_DEFAULT;
 
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (strcmp(option->name, name) == 0)
             source = MAX(source, config->origins[option_position(option)].source);
     }
@@ -87,7 +84,8 @@ static bool unknown_option(const char *spelling, size_t length, unsigned command
     if (instead)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "option '%s' is gone: %s", word, instead);
     struct nearest nearest = {.word = word + strspn(word, "-")};
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (option->commands & command)
             nearest_offer(&nearest, option->name);
     }
@@ -99,7 +97,8 @@ static bool unknown_option(const char *spelling, size_t length, unsigned command
 
 static const struct option *find_letter(char letter, unsigned commands)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if ((option->commands & commands) && option->letter == letter)
             return option;
     }
@@ -200,24 +199,31 @@ static const char *lookup(const char *const *environment, const char *name)
     return NULL;
 }
 
+/* What another program's variable says. */
+static bool apply_alias(struct config *config, const struct option *option, const char *text,
+                        GError **error)
+{
+    if (option->alias_base && config->origins[option_position(option)].source == SOURCE_DEFAULT)
+        option_parse(option, option->alias_base, config, NULL);
+    if (option->read_alias)
+        return option->read_alias(option, text, option_value(option, config), error);
+    return option_parse(option, text, config, error);
+}
+
 static bool apply_variable(struct config *config, const struct option *option,
                            const char *const *environment, GError **error)
 {
     g_autofree char *own = option_variable(option);
     const char *text = own ? lookup(environment, own) : NULL;
-    const char *name = text ? own : option->alias;
-    bool (*read)(const struct option *, const char *, struct config *, GError **) = option_parse;
-    if (!text && option->alias) {
+    const bool foreign = !text && option->alias;
+    const char *name = foreign ? option->alias : own;
+
+    if (foreign)
         text = lookup(environment, option->alias);
-        if (option->read_alias)
-            read = option->read_alias;
-        if (text && option->alias_base &&
-            config->origins[option_position(option)].source == SOURCE_DEFAULT)
-            option_parse(option, option->alias_base, config, NULL);
-    }
     if (!text)
         return true;
-    if (!read(option, text, config, error))
+    if (!(foreign ? apply_alias(config, option, text, error)
+                  : option_parse(option, text, config, error)))
         return fail_within(error, "environment variable '%s': ", name);
     set_origin(config, option, SOURCE_ENVIRONMENT, g_intern_string(name));
     return true;
@@ -240,7 +246,8 @@ static bool apply_environment(struct config *config, const struct config_inputs 
 {
     if (!check_gone(inputs->environment, error))
         return false;
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if ((option->commands & inputs->command) &&
             !apply_variable(config, option, inputs->environment, error))
             return false;
@@ -263,8 +270,9 @@ static void note_variables(struct config *config, const char *const *environment
         bool known = !g_str_has_prefix(name, OWN_PREFIX) || is_service_variable(name);
         struct nearest nearest = {.word = known ? "" : name + strlen(OWN_PREFIX)};
         g_autoptr(GPtrArray) variables = g_ptr_array_new_with_free_func(g_free);
-        for (const struct option *option = options; option->name && !known; option++) {
-            char *variable = option_variable(option);
+        options_each(option)
+        {
+            char *variable = known ? NULL : option_variable(option);
             if (!variable)
                 continue;
             g_ptr_array_add(variables, variable);
@@ -311,10 +319,11 @@ static bool apply_entry(struct config *config, const cJSON *entry, unsigned comm
             return fail_with(error, GPULEDGER_ERROR_INVALID, "key '%s' is gone: %s", entry->string,
                              instead);
         struct nearest nearest = {.word = entry->string};
-        for (option = options; option->name; option++) {
-            if ((option->commands & command) &&
-                !(option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
-                nearest_offer(&nearest, option->name);
+        options_each(other)
+        {
+            if ((other->commands & command) &&
+                !(other->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
+                nearest_offer(&nearest, other->name);
         }
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          nearest.match ? "unknown key '%s', did you mean '%s'?"
@@ -397,41 +406,29 @@ static bool check_usage(const struct config *config, GError **error)
     return true;
 }
 
-/* What does nothing alone, which nobody would notice. */
-static const struct {
-    const char *name, *needs;
-} needing[] = {
-    {"gang-strict", "gangs"},
-    {"gang-keep-room", "gangs"},
-    {"reclaim", "elastic-quotas"},
-    {"quota-pool-label", "quota-model-label"},
-    {"quota-tree-namespaces", "elastic-quotas"},
-};
-static const char *const needs_api_server[] = {"calendar", "gang-strict", "kueue", "plans",
-                                               "reclaim"};
-
-static bool is_as_ever(const struct config *config, const char *name)
+static bool is_as_ever(const struct config *config, const struct option *option)
 {
-    const struct option *option = option_find(name, COMMAND_SERVE);
     g_autofree char *value = option_format(option, config);
 
     return g_str_equal(value, option->fallback);
 }
 
+/* What does nothing alone, which nobody would notice. */
 static void note_idle(struct config *config)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(needing); i++) {
-        if (!is_as_ever(config, needing[i].name) && is_as_ever(config, needing[i].needs))
+    options_each(option)
+    {
+        if (!(option->commands & COMMAND_SERVE) || is_as_ever(config, option))
+            continue;
+        if (option->needs && is_as_ever(config, option_find(option->needs, COMMAND_SERVE)))
             g_ptr_array_add(config->warnings,
                             g_strdup_printf("'%s' has no effect without '%s': set that, too",
-                                            needing[i].name, needing[i].needs));
-    }
-    for (size_t i = 0; *config->snapshot && i < G_N_ELEMENTS(needs_api_server); i++) {
-        if (!is_as_ever(config, needs_api_server[i]))
+                                            option->name, option->needs));
+        if ((option->flags & OPTION_NEEDS_API) && *config->snapshot)
             g_ptr_array_add(config->warnings,
                             g_strdup_printf("'%s' has no effect with 'snapshot': it needs an API "
                                             "server",
-                                            needs_api_server[i]));
+                                            option->name));
     }
 }
 
@@ -446,7 +443,7 @@ static bool check(struct config *config, GError **error)
                 "'snapshot' and 'kubeconfig' are both set; a cluster comes from one of "
                 "them, leave out the other");
         /* KUBECONFIG is set for kubectl's sake; naming a snapshot is the clearer wish. */
-        *config->kubeconfig = '\0';
+        option_parse(option, "", config, NULL);
         set_origin(config, option, SOURCE_DEFAULT, NULL);
     }
     if (*config->snapshot_out && !*config->snapshot)
@@ -494,6 +491,10 @@ static bool check(struct config *config, GError **error)
                          "'listen' and 'ops-listen' are both %s; give one of them another port",
                          text);
     }
+    for (size_t i = 0; sections[i]; i++) {
+        if (sections[i]->check && !sections[i]->check(config->settings, error))
+            return false;
+    }
     note_idle(config);
     return true;
 }
@@ -516,12 +517,16 @@ static bool find_file(struct config *config, const struct config_inputs *inputs,
 }
 
 /* "-", as for kubectl: what is piped in. */
-static void mean_standard_input(char **path)
+static void mean_standard_input(struct config *config, unsigned command)
 {
-    if (!g_str_equal(*path, "-"))
-        return;
-    g_free(*path);
-    *path = g_strdup("/dev/stdin");
+    options_each(option)
+    {
+        if (!(option->flags & OPTION_INPUT) || !(option->commands & command))
+            continue;
+        g_autofree char *value = option_format(option, config);
+        if (g_str_equal(value, "-"))
+            option_parse(option, "/dev/stdin", config, NULL);
+    }
 }
 
 static bool load(struct config *config, const struct config_inputs *inputs, GError **error)
@@ -541,8 +546,7 @@ static bool load(struct config *config, const struct config_inputs *inputs, GErr
         (*config->file && !apply_file(config, inputs->command, error)) ||
         !apply_environment(config, inputs, error) || !apply_arguments(config, given, error))
         return false;
-    mean_standard_input(&config->filename);
-    mean_standard_input(&config->snapshot);
+    mean_standard_input(config, inputs->command);
     return !(inputs->command & COMMAND_SERVE) || check(config, error);
 }
 
@@ -595,7 +599,8 @@ static void append_string(GString *line, const char *value)
 
 void config_print(const struct config *config, unsigned command, GString *text)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (!(option->commands & command) || (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             continue;
         g_autofree char *value = option_format(option, config);

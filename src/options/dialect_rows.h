@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of the table of options (options/options.c) that say which node sides there are and how they
+ * The rows of the table of options (options/rest_section.c) that say which node sides there are and how they
  * are configured; included there and nowhere else.
  */
 /* clang-format off */

@@ -80,22 +80,28 @@ static void write_option(const struct option *option, GString *text)
     }
 }
 
+static void write_section(const struct section *section, const struct command *command,
+                          GString *text)
+{
+    bool headed = false;
+
+    for (size_t i = 0; i < section->n_rows; i++) {
+        if (!(section->rows[i].commands & command->bit))
+            continue;
+        if (!headed)
+            g_string_append_printf(text, "\n%s:\n", section->title);
+        headed = true;
+        write_option(&section->rows[i], text);
+    }
+}
+
 void help_write_command(const struct command *command, GString *text)
 {
     g_autofree char *usage = help_usage(command);
     g_string_append_printf(text, "Usage: %s\n\n", usage);
     wrap(text, command->description, 0);
-    for (enum option_group group = 0; group < GROUP_N; group++) {
-        bool headed = false;
-        for (const struct option *option = options; option->name; option++) {
-            if (!(option->commands & command->bit) || option->group != group)
-                continue;
-            if (!headed)
-                g_string_append_printf(text, "\n%s:\n", option_groups[group]);
-            headed = true;
-            write_option(option, text);
-        }
-    }
+    for (size_t i = 0; sections[i]; i++)
+        write_section(sections[i], command, text);
 }
 
 void help_write_program(const struct command *commands, GString *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of the table of options (options/options.c) that say where serve listens and whom it lets
+ * The rows of the table of options (options/rest_section.c) that say where serve listens and whom it lets
  * in; included there and nowhere else.
  */
 /* clang-format off */

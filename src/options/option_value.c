@@ -39,9 +39,12 @@ static const struct unit size_units[] = {
     {NULL, 0},
 };
 
-static void *member(const struct option *option, const struct config *config)
+void *option_value(const struct option *option, const struct config *config)
 {
-    return (char *)config + option->offset;
+    const struct section *section = option_section(option);
+    char *block = section->size ? settings_block(config->settings, section) : (char *)config;
+
+    return block + option->offset;
 }
 
 /* Digits only: strtoll would take signs, spaces and hexadecimal. */
@@ -233,14 +236,7 @@ static char *format_size(const struct option *option, const void *value)
 
 static bool parse_choice(const struct option *option, const char *text, void *ret_value)
 {
-    struct choice choice;
-    for (size_t i = 0; option->choice(i, &choice); i++) {
-        if (strcmp(choice.name, text) == 0) {
-            *(int64_t *)ret_value = choice.value;
-            return true;
-        }
-    }
-    return false;
+    return option_choose(option, text, ret_value);
 }
 
 static char *format_choice(const struct option *option, const void *value)
@@ -279,15 +275,6 @@ static bool parse_address(const struct option *option, const char *text, void *r
     *address = (struct address){.port = (int32_t)port};
     memcpy(address->host, text, length);
     return true;
-}
-
-char *address_format(const struct address *address)
-{
-    if (address->port == ADDRESS_OFF)
-        return g_strdup("off");
-    bool brackets = strchr(address->host, ':') != NULL;
-    return g_strdup_printf("%s%s%s:%d", brackets ? "[" : "", address->host, brackets ? "]" : "",
-                           address->port);
 }
 
 static char *format_address(const struct option *option, const void *value)
@@ -447,13 +434,27 @@ static bool parse_open(const struct option *option, const char *text, struct con
     for (size_t i = 0; option->rest && option->choice(i, &choice); i++) {
         if (!choice.open || !g_str_has_prefix(text, choice.name))
             continue;
-        char **rest = (char **)((char *)config + option->rest);
+        char **rest =
+            (char **)((char *)option_value(option, config) - option->offset + option->rest);
         g_free(*rest);
         *rest = g_strdup(text + strlen(choice.name));
-        *(int64_t *)member(option, config) = choice.value;
+        *(int64_t *)option_value(option, config) = choice.value;
         return true;
     }
     return false;
+}
+
+void option_clear(const struct option *option, struct config *config)
+{
+    char **value = option_value(option, config);
+    char **rest = (char **)((char *)value - option->offset + option->rest);
+
+    if (kinds[option->kind].format == format_text)
+        g_clear_pointer(value, g_free);
+    else if (option->kind == OPTION_CLASSES)
+        g_clear_pointer((struct classes **)value, classes_free);
+    if (option->rest)
+        g_clear_pointer(rest, g_free);
 }
 
 bool option_parse(const struct option *option, const char *text, struct config *config,
@@ -461,13 +462,13 @@ bool option_parse(const struct option *option, const char *text, struct config *
 {
     if (parse_open(option, text, config))
         return true;
-    return kinds[option->kind].parse(option, text, member(option, config)) ||
+    return kinds[option->kind].parse(option, text, option_value(option, config)) ||
            refuse(option, text, error);
 }
 
 char *option_format(const struct option *option, const struct config *config)
 {
-    return kinds[option->kind].format(option, member(option, config));
+    return kinds[option->kind].format(option, option_value(option, config));
 }
 
 char *option_accepts(const struct option *option)

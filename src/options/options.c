@@ -1,398 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/options.h"
 
-#include "queue/arrivals/arrivals.h"
-#include "options/alias.h"
-#include "options/choices.h"
-#include "dialect/hami/hami_mig.h"
-#include "evict/permits.h"
-#include "dialect/nvidia/nvidia_replicas.h"
-#include "dialect/profile/card_profile.h"
-#include "http/authority.h"
-#include "usage/usage_source.h"
-
 #include <string.h>
 
-const char *const option_groups[GROUP_N] = {
-    [GROUP_CLUSTER] = "Where the cluster is",
-    [GROUP_LISTENERS] = "Listening",
-    [GROUP_PLACEMENT] = "Placing pods",
-    [GROUP_REPLICAS] = "Several replicas",
-    [GROUP_RUNNING] = "Running",
-    [GROUP_CLIENT] = "Asking a running extender",
-    [GROUP_SIMULATION] = "Simulating",
-    [GROUP_CERTIFICATES] = "Making certificates",
-    [GROUP_GENERAL] = "General",
-    [GROUP_MAINTENANCE] = "Taking out of service",
-};
+/* The place of its section; ret_before: how many rows are before that. */
+static size_t find_section(const struct option *option, size_t *ret_before)
+{
+    size_t i = 0;
 
-/* --- the table ------------------------------------------------------------------------------- */
+    *ret_before = 0;
+    while (option < sections[i]->rows || option >= sections[i]->rows + sections[i]->n_rows)
+        *ret_before += sections[i++]->n_rows;
+    return i;
+}
 
-/* A member of another type than the kind's is no alternative of _Generic, and does not compile. */
-#define AT(kind_, ctype, member_)                                                                  \
-    .kind = kind_,                                                                                 \
-    .offset = _Generic(((struct config *)0)->member_, ctype: offsetof(struct config, member_))
-#define SHOWN(metavar_, fallback_) .metavar = metavar_, .fallback = fallback_
-#define WITHIN(min_, max_) .min = min_, .max = max_
-#define TEXT(member_, metavar_, fallback_)                                                         \
-    AT(OPTION_TEXT, char *, member_), SHOWN(metavar_, fallback_)
-#define NAMESPACE(member_, fallback_)                                                              \
-    AT(OPTION_NAMESPACE, char *, member_), SHOWN("NAMESPACE", fallback_)
-#define LIST(member_, metavar_, fallback_, list_)                                                  \
-    AT(OPTION_LIST, char *, member_), SHOWN(metavar_, fallback_), .list = &list_
-#define PATH(member_, metavar_, fallback_)                                                         \
-    AT(OPTION_PATH, char *, member_), SHOWN(metavar_, fallback_)
-#define INT(member_, metavar_, fallback_, min_, max_)                                              \
-    AT(OPTION_INT, int64_t, member_), SHOWN(metavar_, fallback_), WITHIN(min_, max_)
-#define BOOL(member_, fallback_) AT(OPTION_BOOL, bool, member_), SHOWN(NULL, fallback_)
-#define DURATION(member_, fallback_, min_, max_)                                                   \
-    AT(OPTION_DURATION, int64_t, member_), SHOWN("DURATION", fallback_), WITHIN(min_, max_)
-#define SIZE(member_, fallback_, min_, max_)                                                       \
-    AT(OPTION_SIZE, int64_t, member_), SHOWN("SIZE", fallback_), WITHIN(min_, max_)
-#define CHOICE(member_, metavar_, fallback_, choice_)                                              \
-    AT(OPTION_CHOICE, int64_t, member_), SHOWN(metavar_, fallback_), .choice = choice_
-#define ADDRESS(member_, fallback_)                                                                \
-    AT(OPTION_ADDRESS, struct address, member_), SHOWN("ADDRESS:PORT", fallback_)
+const struct option *option_next(const struct option *option)
+{
+    size_t before, i;
 
-#define CLASSES(member_) AT(OPTION_CLASSES, struct classes *, member_), SHOWN("YAML", "")
+    if (!option)
+        return sections[0]->rows;
+    i = find_section(option, &before);
+    if (++option < sections[i]->rows + sections[i]->n_rows)
+        return option;
+    return sections[i + 1] ? sections[i + 1]->rows : NULL;
+}
 
-/* Where --help shows an option, and which commands take it. */
-#define IN(group_, commands_) .group = GROUP_##group_, .commands = (commands_)
-#define SIMULATE IN(SIMULATION, COMMAND_SIMULATE), .flags = OPTION_FLAG_ONLY
-#define CERTS IN(CERTIFICATES, COMMAND_CERTS), .flags = OPTION_FLAG_ONLY
+const struct section *option_section(const struct option *option)
+{
+    size_t before;
 
-#define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
-#define VIEWS                                                                                      \
-    (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT | COMMAND_TOP) /* they show the ledger */
-#define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS | COMMAND_TOP) /* they list objects */
-#define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_PLAN | PLANS)
-#define MOVES (COMMAND_DRAIN | COMMAND_PLAN) /* they read the cluster by themselves */
-#define CLUSTER                                                                                    \
-    (COMMAND_SERVE | COMMAND_AUDIT | MOVES | COMMAND_MIGRATE | COMMAND_QUOTAS | VIEWS | PLANS)
-#define CORDONS (COMMAND_CORDON | COMMAND_UNCORDON) /* they ask the API server only */
-#define LOOKS                                                                                      \
-    (COMMAND_QUOTAS | COMMAND_SERVE | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | VIEWS | PLANS)
-#define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
-#define MINUTE_MS INT64_C(60000)
-
-/* clang-format off */
-const struct option options[] = {
-    {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER | CORDONS | COMMAND_SWITCH),
-     .alias = "KUBECONFIG", .alias_help = "which may list several, as for kubectl",
-     .help = "How to reach the API server. Without it: the service account of the pod that this "
-             "runs in, else ~/.kube/config."},
-    {"context", TEXT(context, "NAME", ""), IN(CLUSTER, CLUSTER | CORDONS | COMMAND_SWITCH),
-     .help = "The context of the kubeconfig to use instead of its current one."},
-    {"snapshot", PATH(snapshot, "FILE", ""), IN(CLUSTER, READER),
-     .help = "A saved cluster instead of an API server: the output of 'kubectl get "
-             "nodes,pods,configmaps -A -o json'; '-' is standard input. Binds change it in memory "
-             "only."},
-    {"snapshot-out", PATH(snapshot_out, "FILE", ""), IN(CLUSTER, COMMAND_SERVE),
-     .help = "Where to write the snapshot, with what binds changed in it, at the end."},
-    {"api-timeout", DURATION(api_timeout_ms, "10s", 1000, 5 * MINUTE_MS), IN(CLUSTER, CLUSTER),
-     .help = "How long one call to the API server may take before it counts as lost and is tried "
-             "again, while there is time. Watches are not limited by it."},
-
-#include "options/listener_rows.h"
-
-    {"policy", CHOICE(policy, "NAME", "binpack", choices_policy),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | MOVES | PLANS), .flags = OPTION_LIVE,
-     .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
-             "node."},
-    {"prioritize", CHOICE(prioritize, "SHAPE", "winner", choices_prioritize),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
-     .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
-             "the extender's weight, to its own marks."},
-    {"tenant-isolation", CHOICE(dialects.tenant_isolation, "CLASS", "none", choices_isolation),
-     IN(PLACEMENT, CLUSTER),
-     .help = "Pods of several namespaces share one card only where its holders are kept apart at "
-             "least so. Where kubelet picks the card, a node then serves one namespace at a time."},
-
-    {"classes", CLASSES(dialects.classes), IN(PLACEMENT, READER),
-     .help = "Classes of work and their settings, in the file as a section of its own; 'default': "
-             "interactive, inference and training, as they are built in. A pod's class follows from "
-             "its PriorityClass, or from its annotation gpuledger.io/class where its namespace may "
-             "choose. Without it there are no classes."},
-
-#include "options/dialect_rows.h"
-
-    {"bind-timeout", DURATION(bind_timeout_ms, "25s", 1000, 10 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How long one bind may take, waiting included. Keep it below kube-scheduler's "
-             "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
-             "or kube-scheduler gives up on binds that succeed."},
-    {"scheduler-names", LIST(scheduler_names, "NAME,...", "", item_list_names),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Bind only pods with one of these as schedulerName (default-scheduler where a pod says "
-             "none). Without it: all but those whose own scheduler places them, of Volcano, KAI and "
-             "Koordinator."},
-    {"bind-trusts-filter", BOOL(bind_trusts_filter, "false"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Do not ask again, of a pod that filter has let pass on the node in the last five "
-             "minutes, whether its nodeSelector, affinity and tolerations let it be there. For "
-             "profiles of kube-scheduler without the plugins that ask; who can forge a call of bind "
-             "can forge one of filter as well."},
-    {"volume-bind-timeout", DURATION(volume_bind_timeout_ms, "10m", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "How long room is kept, from pods of any priority, for a pod with volume claims, ephemeral "
-             "volumes or resource claims that filter has let pass: kube-scheduler calls bind once those are "
-             "ready. Give kube-scheduler's bindTimeoutSeconds (600 unless configured). 0s: not at all."},
-    {"assign-patience", DURATION(assign_patience_ms, "10s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS), .flags = OPTION_LIVE,
-     .help = "How long the node side is expected to take to match a pod. A pod that it could "
-             "mistake for one bound less than this ago waits inside bind; for an older one it is "
-             "turned away until that one is matched or gone."},
-    {"wait-loss", INT(wait_loss, "THOUSANDTHS", "50", 0, 1000000),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
-     .help = "Prefer a node whose device plugin serves a pod sooner over one that packs better by "
-             "less than so many thousandths of a card for each pod that this one has to serve "
-             "before. 0: packing alone counts while a node takes the pod at once."},
-
-    {"arrival-hold", DURATION(arrival_hold_ms, "0s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
-             "whoever asks first; 0s: in no order."},
-    {"arrival-places", INT(arrival_places, "N", "8", 0, ARRIVALS_PLACES_MAX),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
-             "where least must become free for it, however long that takes. Younger pods pass where "
-             "they fit beside it. 0: pods for which there is no room are passed."},
-    {"reject-limit", INT(reject_limit, "N", "3", 0, 100), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Leave a node, or one of its cards, out once its kubelet has rejected so many pods within "
-             "--reject-window: for 10s, then with one pod at a time, and twice as long after each that "
-             "is rejected again, up to 10m. The pods of one namespace close a node to that namespace, "
-             "those of several to all. 0: never."},
-    {"reject-window", DURATION(reject_window_ms, "1m", 1000, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "See --reject-limit."},
-    {"quota-model-label", LIST(quota_model_label, "LABEL", "", item_list_label),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Keep namespaces to the quotas of the ConfigMap kube-system/gpuquota, as "
-             "gpu-quota-admission does: so many GPUs on nodes whose label of this name says the "
-             "model. Without it there are no quotas."},
-    {"quota-pool-label", LIST(quota_pool_label, "LABEL", "", item_list_label),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "The node label that quotas mean by a pool."},
-    {"hami-resource-quotas", BOOL(hami_resource_quotas, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Keep namespaces to ResourceQuotas with HAMi's keys limits.nvidia.com/gpumem and "
-             "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
-             "under them."},
-    {"elastic-quotas", BOOL(elastic_quotas, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS),
-     .help = "Keep namespaces to ElasticQuotas (scheduling.x-k8s.io/v1alpha1): no more than max, and "
-             "above min only what others do not need within theirs. ResourceQuotas with the "
-             "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "
-             "resources of pods, and gpuledger.io/gpus and gpuledger.io/gpu-memory for all of them."},
-    {"quota-tree-namespaces", LIST(quota_tree_namespaces, "NAMESPACE,...", "", item_list_names),
-     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS),
-     .help = "With --elastic-quotas: the namespaces whose quotas may list other namespaces, and have a "
-             "parent in another one of these. Only the administrator should be able to write quotas "
-             "there. Others limit their own namespace alone."},
-    {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | PLANS),
-     .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
-             "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
-             "annotations. Their places are held, for 15 s after one of them was last asked about, "
-             "until all can be bound."},
-    {"gang-strict", BOOL(gang_strict, "false"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "With --gangs: when a group stays half for longer than its deadline, after a crash or a "
-             "Binding that was refused, evict its pods that are bound, at most 30 a minute. Budgets "
-             "are heeded. Needs the rights of manifests/overlays/gang-strict."},
-    {"gang-keep-room", DURATION(gang_keep_room_ms, "0s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
-     .help = "With --gangs: how long nodes are kept for a group that has found no room for 30 s: as many "
-             "as would hold it, and from pods that are not more important, so that smaller pods do not "
-             "go before it for ever. At most half of the time, a quarter for groups of one namespace. "
-             "0s: none are kept."},
-    {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
-             "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
-             "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
-    {"reclaim", BOOL(reclaim, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Take back what elastic quotas have lent: if a pod within its namespace's min finds no "
-             "room, pods of namespaces above theirs are evicted, as few cards of them as suffice, "
-             "and the room is kept for it. Needs --elastic-quotas, the verb create on "
-             "pods/eviction, and get and patch on nodes."},
-    {"reclaim-delay", DURATION(reclaim_delay_ms, "30s", 0, 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "How long a pod has waited before anybody is evicted for it, so that "
-             "an autoscaler may bring nodes first."},
-    {"reclaim-at-once", INT(reclaim_at_once, "PODS", "10", 1, 1000), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods are on their way out for --reclaim at a time."},
-    {"reclaim-per-minute", INT(reclaim_per_minute, "PODS", "10", 1, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods are evicted for --reclaim in a minute."},
-    {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Also evict pods that no controller makes again."},
-    {"lend-unreclaimable", BOOL(lend_unreclaimable, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "With --reclaim: let a namespace exceed its min also by pods that --reclaim does not evict, "
-             "such as those with an opt-out annotation, of groups and without a controller. They may "
-             "keep what others are sure of for as long as they run."},
-    {"evictions-observe", LIST(evictions_observe, "CAPABILITY,...", "", item_list_capabilities),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Capabilities that decide, log and count, but evict no pod: calendar, gang-strict, plans, "
-             "reclaim. To try one, name it here, and look at "
-             "gpuledger_evictions_total{outcome=\"observed\"}."},
-    {"evictions-per-minute", INT(evictions_per_minute, "PODS", "60", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods all capabilities together evict in a minute. 0: any number."},
-    {"evictions-for-reclaim", INT(evictions_for_reclaim, "PODS", "15", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many of --evictions-per-minute only --reclaim may use."},
-    {"evictions-per-namespace", INT(evictions_per_namespace, "PODS", "30", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods of one namespace are evicted in a minute, by all capabilities together. "
-             "0: any number."},
-    {"evictions-min-runtime", DURATION(evictions_min_runtime_ms, "0s", 0, 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "--plans and --reclaim evict no pod that has run for less, so that pods do not take turns "
-             "without getting anything done."},
-    {"usage", TEXT(usage, "URL", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Ask this Prometheus-compatible server (URL/api/v1/query) how busy the cards of pods are: "
-             "of a class whose pods preemption ends first, those that are idle end before the "
-             "others. Nothing else follows from what it says. Needs --classes."},
-    {"usage-query", TEXT(usage_query, "PROMQL", USAGE_QUERY), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "What is asked: an instant vector of percentages, 0 to 100, whose labels "
-             "exported_namespace and exported_pod, or else namespace and pod, name the pod."},
-    {"usage-interval", DURATION(usage_interval_ms, "1m", 5000, 10 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How often. An answer counts for three times as long; after that nobody is known to be "
-             "idle."},
-    {"usage-idle-below", INT(usage_idle_below, "PERCENT", "5", 1, 100),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "A pod counts as idle if all its cards were less busy than that for --usage-idle-for."},
-    {"usage-idle-for", DURATION(usage_idle_for_ms, "30m", 0, 7 * 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "See --usage-idle-below. What was before a start of this process is not known."},
-    {"usage-token-file", PATH(usage_token_file, "FILE", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "A bearer token for --usage, read anew each time. Needs https."},
-    {"usage-ca-file", PATH(usage_ca_file, "FILE", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Certificates of CAs that the server of --usage is trusted by. Without it: the "
-             "system's."},
-    {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
-             "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
-             "patch on pods. Without it such a pod may wait for minutes in a quiet cluster."},
-
-    {"leader-elect", BOOL(leader_elect, "false"), IN(REPLICAS, COMMAND_SERVE),
-     .help = "Serve only while holding a Lease, so that several replicas may run: one answers "
-             "kube-scheduler, the others follow the cluster and stand by. Needs the verbs get, "
-             "create and update on leases of the group coordination.k8s.io."},
-    {"lease-name", TEXT(lease_name, "NAME", "gpuledger"), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The Lease. All that book cards of one cluster must share it."},
-    {"lease-namespace", NAMESPACE(lease_namespace, "kube-system"),
-     IN(REPLICAS, COMMAND_SERVE),
-     .help = "Where it is."},
-    {"lease-duration", DURATION(lease_duration_ms, "15s", 3000, 10 * MINUTE_MS),
-     IN(REPLICAS, COMMAND_SERVE),
-     .help = "For how long the others wait for a holder that does not renew it, in whole seconds. "
-             "The holder itself stops binding when it could not renew it for two thirds of this."},
-    {"lease-identity", TEXT(lease_identity, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The holder's name in the Lease, to which every replica adds something random of its "
-             "own, so that replicas may share one. Without it: the host's name, which is a pod's."},
-
-    {"pod-name", TEXT(pod_name, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "
-             "label gpuledger.io/holder=true, for a Service to select. Needs the verb patch on "
-             "pods. Without it the Service has to go by readiness alone. A single replica, without a "
-             "Lease, knows by it whether its successor is there: from then on it binds nothing."},
-
-    {"audit-interval", DURATION(audit_interval_ms, "5m", 0, 24 * 60 * MINUTE_MS),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "How often the ledger is checked against the cluster, which is read as a whole for "
-             "it; 0s: only when somebody asks."},
-    {"events", BOOL(events, "true"), IN(RUNNING, COMMAND_SERVE),
-     .help = "Write Events about pods with which something is wrong: bound without a card, on a "
-             "card that holds too much, not taken by their node side, not to be understood. Needs "
-             "the verbs create and patch on events of the group events.k8s.io."},
-    {"pod-metrics", BOOL(pod_metrics, "false"), IN(RUNNING, COMMAND_SERVE),
-     .help = "Also export what each container was granted of each card, with namespace, pod, "
-             "container and the card's UUID, to be joined with what is measured of cards: two "
-             "metrics with a series for every container and card."},
-    {"card-metrics-max", INT(card_metrics_max, "CARDS", "4096", 0, INT64_C(1) << 30),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "Metrics have five series for each card. Of more cards than this they have only the "
-             "sums of all; 0: never series for each."},
-    {"plans", BOOL(plans, "false"), IN(RUNNING, COMMAND_SERVE),
-     .help = "Carry out plans that ConfigMaps with the label gpuledger.io/plan order, in gpuledger's "
-             "own namespace (that of the service account, or of the kubeconfig's context), as "
-             "docs/plan.md has them: pods are evicted one after the other. Needs the rights of "
-             "manifests/overlays/plans."},
-    {"calendar", PATH(calendar, "FILE", ""), IN(RUNNING, COMMAND_SERVE | COMMAND_SWITCH),
-     .help = "Let nodes share their cards in another way at other times: windows of the week, each "
-             "with a value of nvidia.com/device-plugin.config or nvidia.com/mig.config, for nodes "
-             "of NVIDIA's plugin, or of gpuledger.io/slots, as docs/switch.md has them. Before one "
-             "begins, nodes take no pods that outlast it; then the others are evicted. Needs the "
-             "rights of manifests/overlays/switch."},
-    {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,
-     .help = "How much is logged to standard error."},
-    {"log-format", CHOICE(log_format, "FORMAT", "logfmt", choices_log_format),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .help = "How it is written."},
-    {"shutdown-delay", DURATION(shutdown_delay_ms, "8s", 0, 10 * MINUTE_MS),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .help = "How long it goes on answering after SIGTERM with readiness failing, so that nobody is "
-             "sent here any more when it ends: the readiness probe's period times its "
-             "failureThreshold, and some seconds for Service and kube-proxy. Where it is not given, it "
-             "counts in pods and with --leader-elect only: elsewhere no Service leads here."},
-    {"drain-timeout", DURATION(drain_timeout_ms, "20s", 0, 10 * MINUTE_MS),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .help = "How long calls that are under way may take to finish after SIGTERM and "
-             "--shutdown-delay. Keep the sum of both below the pod's "
-             "terminationGracePeriodSeconds (30 unless configured)."},
-    {"seal-key-file", PATH(seal_key_file, "FILE", ""), IN(RUNNING, LOOKS | COMMAND_SIMULATE),
-     .help = "Seal every grant with the key in this file, which is made if it is not there: what a pod "
-             "was given is known after a restart, whatever its annotations were made to say. Without "
-             "a key annotations are believed. Commands that look at a cluster by themselves check "
-             "seals with it, and make none."},
-    {"seal-secret", TEXT(seal_secret, "NAMESPACE/NAME", ""), IN(RUNNING, LOOKS),
-     .help = "The same with a key in a Secret, which must exist and may be empty; see "
-             "manifests/base/seal.yaml."},
-    {"record", PATH(record, "FILE", ""), IN(RUNNING, COMMAND_SERVE),
-     .help = "Write down every event and every decision, for 'gpuledger replay'. Of objects only "
-             "what decisions read is kept, which holds no environment and no Secrets, but names, "
-             "labels and annotations. A file that is there becomes FILE.1."},
-    {"record-max", SIZE(record_max, "256MiB", 1 << 16, INT64_C(1) << 40),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "How large the file of --record grows before it becomes FILE.1, whose place it takes, "
-             "and the next one begins with what is known by then."},
-    {"config", PATH(file, "FILE", ""), IN(RUNNING, COMMAND_SERVE), .flags = OPTION_NO_FILE,
-     .help = "A YAML file with values for these options: flat, the keys are their long names. "
-             "SIGHUP reads it again."},
-    {"print-config", BOOL(print_config, "false"),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_FLAG_ONLY,
-     .help = "Print the effective configuration as YAML, with the source of each value, and "
-             "exit."},
-    {"print-schema", BOOL(print_schema, "false"),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_FLAG_ONLY,
-     .help = "Print the JSON Schema of the configuration file, for editors and validators, and "
-             "exit."},
-
-#include "options/client_rows.h"
-
-#include "options/certs_rows.h"
-
-    {"until", INT(until, "N", "0", 0, INT64_C(1) << 53),
-     IN(GENERAL, COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY,
-     .help = "Stop after the record with this number and print the ledger as it was then; 0: play "
-             "all."},
-
-#include "options/simulate_rows.h"
-
-    {"help", BOOL(help, "false"),
-     IN(GENERAL, COMMAND_ANY), .flags = OPTION_FLAG_ONLY, .letter = 'h',
-     .help = "Print this and exit."},
-    {.name = NULL},
-};
-/* clang-format on */
-
-G_STATIC_ASSERT(G_N_ELEMENTS(options) <= OPTIONS_MAX);
+    return sections[find_section(option, &before)];
+}
 
 const struct option *option_find(const char *name, unsigned commands)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if ((option->commands & commands) && strcmp(option->name, name) == 0)
             return option;
     }
@@ -401,7 +45,10 @@ const struct option *option_find(const char *name, unsigned commands)
 
 size_t option_position(const struct option *option)
 {
-    return (size_t)(option - options);
+    size_t before;
+    const struct section *section = sections[find_section(option, &before)];
+
+    return before + (size_t)(option - section->rows);
 }
 
 char *option_variable(const struct option *option)

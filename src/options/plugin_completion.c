@@ -32,7 +32,8 @@ static const struct option *find_option(const struct command *command, const cha
         return option_find(word + 2, command->bit);
     if (word[0] != '-' || strlen(word) != 2)
         return NULL;
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (option->letter == word[1] && option->commands & command->bit)
             return option;
     }
@@ -62,7 +63,8 @@ static int offer_options(const struct command *command, const char *begun, GStri
         const struct option *option = find_option(command, name);
         return option ? offer_values(option, before, begun, text) : NO_FILES;
     }
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (option->commands & command->bit)
             offer(text, "--", option->name, begun);
     }

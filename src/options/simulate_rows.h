@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of the table of options (options/options.c) that only the command "simulate" has; included
+ * The rows of the table of options (options/rest_section.c) that only the command "simulate" has; included
  * there and nowhere else.
  */
 /* clang-format off */

@@ -81,7 +81,7 @@ struct store *store_new(const struct store_options *options)
     store->waits = waits_new();
     store->strays = strays_new();
     store->turns = turns_new();
-    store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
+    store->rejects = rejects_new(options->rejects.limit, options->rejects.window_ms);
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
     store->claim_views = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

@@ -30,6 +30,7 @@
 #include "policy/victims/stand_in.h"
 #include "queue/books/ratings.h"
 #include "queue/rejects.h"
+#include "queue/rejects/rejects_section.h"
 #include "queue/books/passes.h"
 #include "queue/books/verdicts.h"
 #include "store/seals/sealing.h"
@@ -68,8 +69,7 @@ struct store_options {
     bool lend_unreclaimable;
     int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     bool claims_on_nodes; /* claims are what Nodes show: of a saved cluster, where nobody ends */
-    int64_t reject_limit; /* these two: see queue/rejects.h */
-    int64_t reject_window_ms;
+    struct rejects_settings rejects;
     struct seals *seals; /* store/seals/seals.h; borrowed; NULL: annotations are believed */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };

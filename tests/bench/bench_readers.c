@@ -108,8 +108,8 @@ static void program_start(struct program *program, const struct crowd *crowd,
                                     .hold_ms = 60000,
                                     .n_places = 8,
                                     .gangs = true,
-                                    .reject_limit = CROWD_REJECTS,
-                                    .reject_window_ms = 600000};
+                                    .rejects.limit = CROWD_REJECTS,
+                                    .rejects.window_ms = 600000};
 
     program->made_up = (struct made_up){{&made_up_ops}, *crowd, *queue};
     program->extender = (struct extender){

@@ -175,8 +175,8 @@ static void start_program(void)
     if (server.groups && chance_percent(50))
         world.options.gang_room_ms = chance_between(1000, 600000);
     if (chance_percent(50)) {
-        world.options.reject_limit = chance_between(1, 4);
-        world.options.reject_window_ms = chance_between(1000, 600000);
+        world.options.rejects.limit = chance_between(1, 4);
+        world.options.rejects.window_ms = chance_between(1000, 600000);
     }
     world.store = store_new(&world.options);
     world.recorder = recorder_new(

@@ -53,7 +53,8 @@ static void check_again(const struct config *config)
     struct config *again = load(&input, &error);
 
     FUZZ_CHECK(again && !error);
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (!(option->commands & COMMAND_SERVE) ||
             (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             continue;

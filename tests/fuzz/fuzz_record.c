@@ -13,9 +13,12 @@
 static bool configure(void *data, const cJSON *options, struct store_options *ret_options,
                       struct extender *ret_extender, GError **error)
 {
-    *ret_options = (struct store_options){
-        .policy = policies, .patience_ms = 10000, .hold_ms = 5000, .n_places = 4,
-        .reject_limit = 2, .reject_window_ms = 60000};
+    *ret_options = (struct store_options){.policy = policies,
+                                          .patience_ms = 10000,
+                                          .hold_ms = 5000,
+                                          .n_places = 4,
+                                          .rejects.limit = 2,
+                                          .rejects.window_ms = 60000};
     return true;
 }
 

@@ -282,8 +282,8 @@ static void live(void)
                                     .n_places = 8,
                                     .gangs = true,
                                     .gang_room_ms = 60000,
-                                    .reject_limit = 2,
-                                    .reject_window_ms = 600000};
+                                    .rejects.limit = 2,
+                                    .rejects.window_ms = 600000};
 
     now = (struct moment){.now_ns = INT64_C(1767225600000000000), .now_ms = 1000000};
     extender = (struct extender){.store = store_new(&options)};

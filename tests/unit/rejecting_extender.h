@@ -24,7 +24,7 @@
 
 static struct moment moment;
 static const struct store_options store_defaults = {
-    .patience_ms = 60000, .reject_limit = 3, .reject_window_ms = 60000};
+    .patience_ms = 60000, .rejects.limit = 3, .rejects.window_ms = 60000};
 
 static inline void pass(int64_t ms)
 {

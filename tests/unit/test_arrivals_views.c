@@ -68,8 +68,8 @@ static void begin_with(int64_t n_places, int64_t hold_ms)
                                                    .hold_ms = hold_ms,
                                                    .n_places = n_places,
                                                    .gang_room_ms = HOUR_MS,
-                                                   .reject_limit = REJECTS,
-                                                   .reject_window_ms = HOUR_MS}),
+                                                   .rejects.limit = REJECTS,
+                                                   .rejects.window_ms = HOUR_MS}),
     };
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(extender.store, feed);

@@ -68,7 +68,8 @@ static void setup(void)
 static void teardown(void)
 {
     json_arena_free(arena);
-    g_clear_pointer(&options.card_profiles, g_free);
+    g_free((char *)options.card_profiles);
+    options.card_profiles = NULL;
 }
 
 static struct topology *read_node(const struct node_view *view)

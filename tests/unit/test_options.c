@@ -30,7 +30,8 @@ static const struct option *find(const char *name)
 
 START_TEST(every_option_is_explained)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         ck_assert_msg(option->help && strlen(option->help) > 10, "--%s: no help", option->name);
         ck_assert_msg(g_str_has_suffix(option->help, "."), "--%s: no sentence", option->name);
         ck_assert_msg(strlen(option->name) > 2 &&
@@ -52,16 +53,22 @@ END_TEST
 
 START_TEST(names_letters_and_places_are_unique)
 {
-    for (const struct option *a = options; a->name; a++) {
-        for (const struct option *b = a + 1; b->name; b++) {
+    struct config *config = defaults();
+    size_t n = 0;
+
+    options_each(a)
+    {
+        for (const struct option *b = option_next(a); b; b = option_next(b)) {
             ck_assert(!(a->commands & b->commands) || !g_str_equal(a->name, b->name));
-            ck_assert_msg(a->offset != b->offset, "--%s and --%s share a place", a->name, b->name);
+            ck_assert_msg(option_value(a, config) != option_value(b, config),
+                          "--%s and --%s share a place", a->name, b->name);
             ck_assert_msg(!(a->commands & b->commands) || !a->letter || a->letter != b->letter,
                           "--%s and --%s share -%c", a->name, b->name, a->letter);
         }
         ck_assert_ptr_eq(option_find(a->name, a->commands), a);
-        ck_assert_ptr_eq(&options[option_position(a)], a);
+        ck_assert_uint_eq(option_position(a), n++);
     }
+    config_free(config);
 }
 END_TEST
 
@@ -69,7 +76,8 @@ END_TEST
  * environment of every pod of its namespace. */
 START_TEST(no_variable_is_one_that_kubelet_sets)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         g_autofree char *variable = option_variable(option);
         if (!variable)
             continue;
@@ -85,7 +93,8 @@ END_TEST
 START_TEST(defaults_are_written_as_they_are_read)
 {
     struct config *config = defaults();
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         g_autofree char *text = option_format(option, config);
         ck_assert_msg(strcmp(text, option->fallback) == 0, "--%s: default '%s' reads as '%s'",
                       option->name, option->fallback, text);
@@ -105,7 +114,7 @@ static GPtrArray *samples(const struct option *option)
 {
     GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
     struct choice choice;
-    struct config scratch = {0};
+    struct config *scratch = defaults();
     switch (option->kind) {
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -138,19 +147,21 @@ static GPtrArray *samples(const struct option *option)
     case OPTION_INT:
     case OPTION_DURATION:
     case OPTION_SIZE:
-        *(int64_t *)((char *)&scratch + option->offset) = option->min;
-        g_ptr_array_add(texts, option_format(option, &scratch));
-        *(int64_t *)((char *)&scratch + option->offset) = option->max;
-        g_ptr_array_add(texts, option_format(option, &scratch));
+        *(int64_t *)option_value(option, scratch) = option->min;
+        g_ptr_array_add(texts, option_format(option, scratch));
+        *(int64_t *)option_value(option, scratch) = option->max;
+        g_ptr_array_add(texts, option_format(option, scratch));
         break;
     }
+    config_free(scratch);
     return texts;
 }
 
 START_TEST(values_survive_writing_and_reading)
 {
     struct config *config = defaults();
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         g_autoptr(GPtrArray) texts = samples(option);
         for (guint i = 0; i < texts->len; i++) {
             g_autoptr(GError) error = NULL;
@@ -220,7 +231,8 @@ END_TEST
 /* A structure that the table says, a list reads. */
 START_TEST(whatever_has_items_is_a_list)
 {
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         if (option->kind == OPTION_LIST)
             ck_assert_msg(option->list && option->list->take, "--%s", option->name);
         if (option->kind == OPTION_TEXT && (option->commands & COMMAND_SERVE))
@@ -233,24 +245,26 @@ END_TEST
 START_TEST(what_is_out_of_bounds_is_refused)
 {
     struct config *config = defaults();
-    struct config scratch = {0};
-    for (const struct option *option = options; option->name; option++) {
+    struct config *scratch = defaults();
+    options_each(option)
+    {
         if (option->kind != OPTION_INT && option->kind != OPTION_DURATION &&
             option->kind != OPTION_SIZE)
             continue;
         ck_assert_int_lt(option->min, option->max);
-        int64_t *place = (int64_t *)((char *)&scratch + option->offset);
+        int64_t *place = option_value(option, scratch);
         for (int above = 0; above < 2; above++) {
             if (!above && option->min == 0)
                 continue;
             *place = above ? option->max + 1 : option->min - 1;
-            g_autofree char *text = option_format(option, &scratch);
+            g_autofree char *text = option_format(option, scratch);
             g_autoptr(GError) error = NULL;
             ck_assert_msg(!option_parse(option, text, config, &error), "--%s %s", option->name,
                           text);
             ck_assert_msg(strstr(error->message, text) != NULL, "%s", error->message);
         }
     }
+    config_free(scratch);
     config_free(config);
 }
 END_TEST
@@ -395,8 +409,7 @@ static const struct {
 START_TEST(slip)
 {
     struct nearest nearest = {.word = slips[_i].word};
-    for (const struct option *option = options; option->name; option++)
-        nearest_offer(&nearest, option->name);
+    options_each(option) nearest_offer(&nearest, option->name);
     if (slips[_i].match)
         ck_assert_str_eq(nearest.match, slips[_i].match);
     else

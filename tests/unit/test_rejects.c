@@ -330,7 +330,7 @@ START_TEST(a_limit_of_one_does_not_change_that)
 {
     store_free(extender.store);
     begin_with(&(struct store_options){
-        .patience_ms = 60000, .reject_limit = 1, .reject_window_ms = 60000});
+        .patience_ms = 60000, .rejects.limit = 1, .rejects.window_ms = 60000});
     reject("p", "evil");
     expect("ml", "a,b");
     expect("evil", "b");

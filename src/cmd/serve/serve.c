@@ -256,7 +256,8 @@ static void reload(struct serve *serve)
     const struct config *live = serve->current ? serve->current : serve->started;
     apply_live(serve, fresh);
     unsigned changed = 0, restart = 0;
-    for (const struct option *option = options; option->name; option++) {
+    options_each(option)
+    {
         bool is_live = option->flags & OPTION_LIVE;
         g_autofree char *before = option_format(option, is_live ? live : serve->started);
         g_autofree char *after = option_format(option, fresh);
@@ -330,8 +331,9 @@ static char *options_text(const struct config *config)
     struct json_writer writer;
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    for (const struct option *option = options; option->name; option++) {
-        if (option->group != GROUP_PLACEMENT || !(option->commands & COMMAND_SERVE))
+    options_each(option)
+    {
+        if (!option_section(option)->recorded || !(option->commands & COMMAND_SERVE))
             continue;
         g_autofree char *value = option_format(option, config);
         json_key_string(&writer, option->name, value);
