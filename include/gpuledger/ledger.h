@@ -501,9 +501,6 @@ void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
 bool ledger_put_cpu_pod(struct ledger *ledger, const char *node, const char *uid, struct host host,
                       uint32_t generation);
 
-/* Forgets the CPU-only pods of other generations. */
-void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation);
-
 /* Forgets an allocation or a CPU-only pod; false if there is none. */
 bool ledger_drop(struct ledger *ledger, const char *uid);
 

@@ -86,7 +86,6 @@
 #pragma redefine_extname ledger_set_topology gpuledger_ledger_set_topology
 #pragma redefine_extname ledger_set_unhealthy gpuledger_ledger_set_unhealthy
 #pragma redefine_extname ledger_size gpuledger_ledger_size
-#pragma redefine_extname ledger_sweep_cpu_pods gpuledger_ledger_sweep_cpu_pods
 #pragma redefine_extname ledger_verify gpuledger_ledger_verify
 #pragma redefine_extname links_between gpuledger_links_between
 #pragma redefine_extname links_choose gpuledger_links_choose

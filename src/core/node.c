@@ -146,11 +146,6 @@ void node_bound_slots(struct node *node, int32_t most)
     node_summarize(node);
 }
 
-void node_set_cordoned(struct node *node, bool cordoned)
-{
-    node->cordoned = cordoned;
-}
-
 static void sum_hardware(struct node *node)
 {
     uint64_t sum = 0;

@@ -62,9 +62,6 @@ void node_set_health(struct node *node, struct card *card, bool healthy, enum cl
 /* As if no card of the node, which is a copy, took more holders. */
 void node_bound_slots(struct node *node, int32_t most);
 
-/* kube-scheduler's own mark. */
-void node_set_cordoned(struct node *node, bool cordoned);
-
 /* The stray promises of that size there; NULL: there are none. */
 const struct promised *node_promised(const struct node *node, const struct dialect *dialect,
                                      int64_t match_amount);

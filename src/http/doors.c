@@ -25,7 +25,8 @@ static bool is_address(const char *name)
     return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
 }
 
-bool door_knows_host(const char *host, const char *hosts)
+/* Whether a Host, with or without its port, is an address, localhost, or among `hosts`. */
+static bool knows_host(const char *host, const char *hosts)
 {
     g_autofree char *name = host_name(host);
     g_auto(GStrv) known = g_strsplit(hosts, ",", -1);
@@ -61,7 +62,7 @@ bool door_passes(const struct http_request *request, const char *hosts, unsigned
         return refuse(request, response, MHD_HTTP_FORBIDDEN,
                       "a web page has sent this (there is an Origin), and none calls here");
     /* Without a Host it is HTTP/1.0, which no browser speaks. */
-    if (!hosts || !host || door_knows_host(host, hosts))
+    if (!hosts || !host || knows_host(host, hosts))
         return true;
     return refuse(request, response, MHD_HTTP_FORBIDDEN,
                   "the name in Host is not known here; call by address, or name it in --ops-hosts");

@@ -20,6 +20,3 @@ bool door_passes(const struct http_request *request, const char *hosts, unsigned
 /* Whether the type of a POST's body is one that no form of a web page has. Other methods have no type. */
 bool door_takes_body(const struct http_request *request, unsigned flags,
                      struct http_response *response);
-
-/* Whether a Host, with or without its port, is an address, localhost, or among `hosts`. */
-bool door_knows_host(const char *host, const char *hosts);

@@ -55,7 +55,7 @@ void waiting_free(struct waiting *waiting)
     g_free(waiting);
 }
 
-guint waiting_count(const struct waiting *waiting)
+static guint count(const struct waiting *waiting)
 {
     return g_hash_table_size(waiting->by_uid);
 }
@@ -84,7 +84,7 @@ bool waiting_put(struct waiting *waiting, const struct waiting_workload *workloa
         return true;
     }
     const guint n = of_namespace(waiting, workload->ns);
-    if (n >= WAITING_PER_NAMESPACE || waiting_count(waiting) >= WAITING_MAX) {
+    if (n >= WAITING_PER_NAMESPACE || count(waiting) >= WAITING_MAX) {
         g_hash_table_add(waiting->missed, g_strdup(workload->ns));
         return false;
     }
@@ -127,7 +127,7 @@ static gboolean has_room(gpointer ns, gpointer value, gpointer data)
 
 bool waiting_missed(struct waiting *waiting)
 {
-    return waiting_count(waiting) <= WAITING_MAX / 2 &&
+    return count(waiting) <= WAITING_MAX / 2 &&
            g_hash_table_foreach_remove(waiting->missed, has_room, waiting) > 0;
 }
 

@@ -34,7 +34,6 @@ bool waiting_put(struct waiting *waiting, const struct waiting_workload *workloa
 void waiting_remove(struct waiting *waiting, const char *uid);
 /* It is not handed out before then; nothing if it is not there. */
 void waiting_pause(struct waiting *waiting, const char *uid, int64_t not_before_ms);
-guint waiting_count(const struct waiting *waiting);
 /* Somebody was left out, and half of the room is free again; says so once. */
 bool waiting_missed(struct waiting *waiting);
 

@@ -204,7 +204,9 @@ static bool read_pod(const struct autoscalers_query *query, char **ret_uid, GErr
     return false;
 }
 
-bool autoscalers_ask(const struct autoscalers_query *query, const char **ret_who, GError **error)
+/* `ret_who`: who brings nodes, a constant, or NULL: nobody, or the pod has a node, has ended or is gone.
+ * False, with an error: it cannot be known. */
+static bool ask(const struct autoscalers_query *query, const char **ret_who, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct scale_up_facts facts = {.of_pod = query->ns != NULL};
@@ -230,7 +232,7 @@ bool autoscalers_await(const struct autoscalers_wait *wait, GError **error)
     const char *who, *said = NULL;
 
     for (;;) {
-        if (!autoscalers_ask(&wait->query, &who, error))
+        if (!ask(&wait->query, &who, error))
             return false;
         if (!who)
             return true;

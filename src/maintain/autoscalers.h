@@ -11,10 +11,6 @@ struct autoscalers_query {
     const char *ns, *name; /* of a pod that waits for a node; NULL: nodes for anybody */
 };
 
-/* `ret_who`: who brings nodes, a constant, or NULL: nobody, or the pod has a node, has ended or is gone.
- * False, with an error: it cannot be known. */
-bool autoscalers_ask(const struct autoscalers_query *query, const char **ret_who, GError **error);
-
 struct autoscalers_wait {
     struct autoscalers_query query;
     int64_t most_ms;

@@ -12,7 +12,6 @@
 #include "simulate/scenario.h"
 
 #define SIMULATION_PERCENT_MAX 1000
-#define SIMULATION_LIFETIMES_MAX 1000
 
 /* Which pods' nodes the extender ranks; the others' are left to kube-scheduler's own scores. */
 enum ranked {

@@ -4,7 +4,6 @@
 #include "core/ledger.h"
 #include "policy/demand.h"
 #include "policy/value_model.h"
-#include "store/holds.h"
 
 #include <string.h>
 #include <time.h>
@@ -176,9 +175,21 @@ void store_tell_gangs(struct store *store)
 
 /* --- lock ----------------------------------------------------------------------------------- */
 
-void store_measure(struct store *store, struct holds *holds)
+void store_measure(struct store *store, const struct lock_meter *meter)
 {
-    store->holds = holds;
+    store->meter = *meter;
+}
+
+static void begin_hold(const struct store *store, const char *who, bool decides)
+{
+    if (store->meter.begin)
+        store->meter.begin(store->meter.data, who, decides);
+}
+
+static void end_hold(const struct store *store)
+{
+    if (store->meter.end)
+        store->meter.end(store->meter.data);
 }
 
 struct moment store_clock(const struct store *store)
@@ -194,8 +205,7 @@ static struct ledger *take_lock(struct store *store, const char *who, bool decid
     atomic_fetch_add(&store->n_waiting, 1);
     pthread_mutex_lock(&store->mutex);
     atomic_fetch_sub(&store->n_waiting, 1);
-    if (store->holds)
-        holds_begin(store->holds, who, decides);
+    begin_hold(store, who, decides);
     return store->ledger;
 }
 
@@ -242,18 +252,15 @@ void store_record_moment(struct store *store, struct moment *moment)
 
 void store_unlock(struct store *store)
 {
-    if (store->holds)
-        holds_end(store->holds);
+    end_hold(store);
     pthread_mutex_unlock(&store->mutex);
 }
 
 bool store_wait(struct store *store, const char *node, const char *uid, int64_t until_ms)
 {
-    if (store->holds)
-        holds_end(store->holds);
+    end_hold(store);
     const bool woken = sleepers_wait(&store->sleepers, &store->mutex, node, uid, until_ms);
-    if (store->holds)
-        holds_begin(store->holds, __func__, true);
+    begin_hold(store, __func__, true);
     return woken;
 }
 

@@ -361,9 +361,15 @@ const struct store_options *store_options(const struct store *store);
 void store_verify(struct store *store);
 bool store_is_sound(const struct store *store);
 
-/* Before anybody else knows the store: how long its lock is held is measured. Borrows. */
-struct holds;
-void store_measure(struct store *store, struct holds *holds);
+/* For benchmarks: is called each time after the lock was taken, by the function of that name, and before it is given
+ * back. */
+struct lock_meter {
+    void (*begin)(void *data, const char *who, bool decides);
+    void (*end)(void *data);
+    void *data;
+};
+/* Before anybody else knows the store. */
+void store_measure(struct store *store, const struct lock_meter *meter);
 
 /* Before there is anything to tell: what happens from now on is told. Borrows the observer; NULL: there
  * is none. */

@@ -83,7 +83,7 @@ struct store {
     bool listing[FEED_N]; /* a list has begun that has not ended */
     bool spared[FEED_N];  /* and its end sweeps nothing */
     atomic_bool unsound; /* kept sums were found to differ */
-    struct holds *holds; /* NULL: nobody measures */
+    struct lock_meter meter;   /* without functions: nobody measures */
     struct observer *observer; /* NULL: none */
     enum trust replayed_trust;
     int64_t replayed_change_ms;    /* since when the next node is being changed; 0: clocks say */

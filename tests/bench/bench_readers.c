@@ -19,7 +19,7 @@
 #include "http/outgoing.h"
 #include "http/routes.h"
 #include "record/recorder.h"
-#include "store/holds.h"
+#include "holds.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -117,7 +117,7 @@ static void program_start(struct program *program, const struct crowd *crowd,
         .cluster = &program->made_up.cluster,
         .bind_timeout_ms = 1000,
     };
-    store_measure(program->extender.store, holds);
+    holds_measure(holds, program->extender.store);
     const int file = g_file_open_tmp("gpuledger-bench-XXXXXX", &program->record, &failure);
     if (file < 0)
         g_error("%s", failure->message);

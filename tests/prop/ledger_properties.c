@@ -212,7 +212,11 @@ static void sweep_guests(void *data)
 {
     struct world *world = data;
 
-    ledger_sweep_cpu_pods(world->ledger, world->generation);
+    const char *stale;
+    while ((stale = ledger_stale_cpu_pod(world->ledger, world->generation))) {
+        g_autofree char *uid = g_strdup(stale);
+        ledger_drop(world->ledger, uid);
+    }
     for (int i = 0; i < ORACLE_PODS; i++) {
         struct oracle_pod *pod = &world->oracle.pods[i];
         if (pod->node >= 0 && pod->guest && pod->generation != world->generation) {

@@ -105,7 +105,7 @@ START_TEST(nobody_is_moved_to_a_cordoned_node)
     add_node("n1", 1);
     add_node("n2", 1);
     add_pod("p", "n1", 0, 2);
-    node_set_cordoned((struct node *)(uintptr_t)ledger_node(known, "n2"), _i);
+    ((struct node *)(uintptr_t)ledger_node(known, "n2"))->cordoned = _i;
     ck_assert_int_eq(empty_of("p", 2), _i ? PLAN_NONE : PLAN_FOUND);
 }
 END_TEST

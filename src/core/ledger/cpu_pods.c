@@ -66,20 +66,3 @@ bool ledger_drop_cpu_pod(struct ledger *ledger, const char *uid)
     ledger_collect_node(ledger, node);
     return true;
 }
-
-void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation)
-{
-    GHashTableIter iter;
-    gpointer key;
-
-    g_hash_table_iter_init(&iter, ledger->cpu_pods);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const struct cpu_pod *cpu_pod = key;
-        struct node *node = cpu_pod->node;
-        if (cpu_pod->generation == generation)
-            continue;
-        ledger_release_cpu_pod(ledger, cpu_pod);
-        g_hash_table_iter_remove(&iter);
-        ledger_collect_node(ledger, node);
-    }
-}

@@ -227,7 +227,8 @@ void node_slots_read(const struct node_view *view, struct node_slots *ret_slots,
                             text, NODE_SLOTS_MAX);
 }
 
-int32_t node_slots_least(int32_t one, int32_t other)
+/* The smaller of two numbers of slots, of which 0 is any number. */
+static int32_t least_slots(int32_t one, int32_t other)
 {
     if (one == 0 || other == 0)
         return MAX(one, other);
@@ -250,9 +251,9 @@ static void bound_slots(const struct node_view *view, struct topology *topology,
     node_slots_read(view, &said, ret_warning);
     for (int32_t i = 0; i < topology->n_cards; i++) {
         struct topology_card *card = &topology->cards[i];
-        card->slots = node_slots_least(card->slots, by_itself[i]);
-        card->capped = node_slots_least(card->slots, said.most) != card->slots;
-        card->slots = node_slots_least(card->slots, said.most);
+        card->slots = least_slots(card->slots, by_itself[i]);
+        card->capped = least_slots(card->slots, said.most) != card->slots;
+        card->slots = least_slots(card->slots, said.most);
         if (!said.readable && card->closure == CLOSURE_NONE)
             card->closure = CLOSURE_SLOTS;
     }

@@ -50,6 +50,3 @@ void node_slots_read(const struct node_view *view, struct node_slots *ret_slots,
 /* Whether cards that one value bounds may have more holders than another one lets them; either may be
  * NULL. */
 bool node_slots_shrink(const char *from, const char *to);
-
-/* The smaller of two numbers of slots, of which 0 is any number. */
-int32_t node_slots_least(int32_t one, int32_t other);

@@ -403,31 +403,20 @@ void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct no
 
 /* --- for people ------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *code, *text;
-} faults[QUOTA_FAULT_N] = {
-    [QUOTA_FAULT_NONE] = {"", ""},
-    [QUOTA_FAULT_NO_PARENT] = {"no_parent",
-                               "no quota with is-parent that it may name has its parent's name"},
-    [QUOTA_FAULT_PARENT_TWICE] = {"parent_twice",
-                                  "several quotas with is-parent have its parent's name"},
-    [QUOTA_FAULT_TREE] = {"tree", "its parent is of another tree"},
-    [QUOTA_FAULT_CIRCLE] = {"circle", "it is below itself"},
-    [QUOTA_FAULT_DEPTH] = {"depth", "there are too many quotas above it"},
-    [QUOTA_FAULT_LISTS] = {"lists",
-                           "it lists other namespaces, and --quota-tree-namespaces does not "
-                           "name its own"},
-    [QUOTA_FAULT_BESIDE] = {"beside", "the namespace's pods count in a quota of a tree"},
+static const char *const faults[QUOTA_FAULT_N] = {
+    [QUOTA_FAULT_NONE] = "",
+    [QUOTA_FAULT_NO_PARENT] = "no_parent",
+    [QUOTA_FAULT_PARENT_TWICE] = "parent_twice",
+    [QUOTA_FAULT_TREE] = "tree",
+    [QUOTA_FAULT_CIRCLE] = "circle",
+    [QUOTA_FAULT_DEPTH] = "depth",
+    [QUOTA_FAULT_LISTS] = "lists",
+    [QUOTA_FAULT_BESIDE] = "beside",
 };
 
 const char *quota_fault_code(enum quota_fault fault)
 {
-    return faults[fault].code;
-}
-
-const char *quota_fault_text(enum quota_fault fault)
-{
-    return faults[fault].text;
+    return faults[fault];
 }
 
 uint64_t elastic_quotas_n_counted(const struct elastic_quotas *quotas)

@@ -154,9 +154,8 @@ enum quota_fault {
     QUOTA_FAULT_BESIDE, /* of a namespace; its pods count in a tree, and it for nothing */
     QUOTA_FAULT_N
 };
-/* For JSON, "no_parent", and for people; "" for none. */
+/* For JSON, "no_parent"; "" for none. */
 const char *quota_fault_code(enum quota_fault fault);
-const char *quota_fault_text(enum quota_fault fault);
 guint elastic_quotas_n_faults(const struct elastic_quotas *quotas);
 
 /* One key of an account. */

@@ -37,7 +37,8 @@ static bool has_enough(const struct gang *gang)
     return gang->n[BOUND] + gang->n[PLAIN] >= gang->min;
 }
 
-uint32_t gang_came_with(const struct gang *gang)
+/* How many it needed when those came who are bound; 0: nobody knows. */
+static uint32_t came_with_of(const struct gang *gang)
 {
     uint32_t came_with = 0;
 
@@ -52,7 +53,7 @@ uint32_t gangs_came_with(const struct gangs *gangs, const char *uid)
 {
     const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
     const struct gang *gang = member ? member->gang : NULL;
-    const uint32_t came_with = gang && gang->whole ? gang_came_with(gang) : 0;
+    const uint32_t came_with = gang && gang->whole ? came_with_of(gang) : 0;
 
     return came_with > 0 || !gang ? came_with : gang->min;
 }
@@ -86,7 +87,7 @@ void gang_note_whole(struct gangs *gangs, struct gang *gang)
 
 void gang_recall(struct gangs *gangs, struct gang *gang)
 {
-    const uint32_t came_with = gang_came_with(gang);
+    const uint32_t came_with = came_with_of(gang);
 
     if (gang->min == 0 || (gang->whole && !gang->recalled))
         return;
@@ -156,7 +157,7 @@ bool gang_is_half(const struct gang *gang)
 
 static uint32_t find_raised_from(const struct gang *gang)
 {
-    const uint32_t came_with = gang->n[BOUND] > 0 && !has_enough(gang) ? gang_came_with(gang) : 0;
+    const uint32_t came_with = gang->n[BOUND] > 0 && !has_enough(gang) ? came_with_of(gang) : 0;
 
     return came_with < gang->min ? came_with : 0;
 }

@@ -158,8 +158,6 @@ bool gang_is_free(const struct gang *gang);
 void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min);
 /* After a change of what its pods say. */
 void gang_heed_pods(struct gangs *gangs, struct gang *gang);
-/* How many it needed when those came who are bound; 0: nobody knows. */
-uint32_t gang_came_with(const struct gang *gang);
 /* One of its pods is known, and bound, from before a restart. */
 void gang_recall(struct gangs *gangs, struct gang *gang);
 /* After any change of who is bound, and of how many must be. */

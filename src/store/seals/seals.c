@@ -84,14 +84,6 @@ bool seals_adopt(struct seals *seals)
     return adopts;
 }
 
-bool seals_is_old(struct seals *seals, const char *key)
-{
-    pthread_mutex_lock(&seals->lock);
-    const bool old = g_strcmp0(key, keyring_signer(seals->keyring, now_s())) != 0;
-    pthread_mutex_unlock(&seals->lock);
-    return old;
-}
-
 /* --- making --------------------------------------------------------------------------------- */
 
 /* The node side has done its part, and what it says from now on is not its word. */

@@ -56,9 +56,6 @@ char *seals_make(struct seals *seals, const char *facts);
 struct allocation *seals_read(struct seals *seals, const struct pod_view *pod,
                               const struct classes *classes, char ret_key[KEYRING_ID_SIZE]);
 
-/* Whether somebody is to write it anew: the key is not the one that signs. */
-bool seals_is_old(struct seals *seals, const char *key);
-
 /* Nobody knows where the pod is: it holds what its containers ask for, in whatever dialect the node
  * serves, on every card that it may be on. Takes what its annotations say. */
 struct allocation *seal_distrust(struct allocation *take_told, const struct pod_view *pod,

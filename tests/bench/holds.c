@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/holds.h"
+#include "holds.h"
 
 #include <glib.h>
 #include <inttypes.h>
@@ -58,8 +58,10 @@ static struct holder *find(struct holds *holds, const char *who, bool decides)
     return holder;
 }
 
-void holds_begin(struct holds *holds, const char *who, bool decides)
+static void begin(void *data, const char *who, bool decides)
 {
+    struct holds *holds = data;
+
     holds->now = find(holds, who, decides);
     holds->since_ns = thread_ns();
 }
@@ -80,8 +82,9 @@ static uint64_t bucket_end(size_t bucket)
     return bucket < PARTS ? bucket + 1 : from + (bucket % PARTS + 1) * from / PARTS;
 }
 
-void holds_end(struct holds *holds)
+static void end(void *data)
 {
+    struct holds *holds = data;
     struct holder *holder = holds->now;
     const uint64_t ns = (uint64_t)(thread_ns() - holds->since_ns);
 
@@ -89,6 +92,11 @@ void holds_end(struct holds *holds)
     holder->all_ns += ns;
     holder->longest_ns = MAX(holder->longest_ns, ns);
     holder->buckets[bucket_of(ns)]++;
+}
+
+void holds_measure(struct holds *holds, struct store *store)
+{
+    store_measure(store, &(struct lock_meter){begin, end, holds});
 }
 
 /* At most so much, of so many thousandths of the holds. */
@@ -109,7 +117,8 @@ static int compare(const void *a, const void *b)
 {
     const struct holder *const *left = a, *const *right = b;
 
-    return ((*left)->longest_ns < (*right)->longest_ns) - ((*left)->longest_ns > (*right)->longest_ns);
+    return ((*left)->longest_ns < (*right)->longest_ns) -
+           ((*left)->longest_ns > (*right)->longest_ns);
 }
 
 unsigned holds_print(const struct holds *holds, unsigned limit_us, FILE *file)
@@ -130,7 +139,10 @@ unsigned holds_print(const struct holds *holds, unsigned limit_us, FILE *file)
         fprintf(file, "%-28s %9" PRIu64 " %9.1f %9.1f %9.1f %9.1f %9.1f%s\n", one->who, one->n,
                 (double)quantile(one, 500) / 1000, (double)quantile(one, 990) / 1000,
                 (double)quantile(one, 999) / 1000, (double)one->longest_ns / 1000,
-                (double)one->all_ns / 1e6, one->decides ? "  decides" : over ? "  TOO LONG" : "");
+                (double)one->all_ns / 1e6,
+                one->decides ? "  decides"
+                : over       ? "  TOO LONG"
+                             : "");
     }
     return longer;
 }
