@@ -2,21 +2,12 @@
 #include "queue/quotas.h"
 
 #include "core/amount_sum.h"
-#include "json/json.h"
 #include "queue/holding.h"
 #include "queue/share_amounts.h"
 #include "queue/sums/quota_wants.h"
+#include "queue/sums/space_limits.h"
 
-#include <gpuledger/error.h>
-#include <gpuledger/quantity.h>
 #include <string.h>
-
-#define LIMIT_MAX 1000000 /* GPUs */
-
-struct limits {
-    GHashTable *models; /* model -> GPUs, as share_amounts.h has them, an int64_t * */
-    GHashTable *pools;  /* a set; empty: any */
-};
 
 /* Interned, so that equal ones are the same. */
 struct mark {
@@ -24,7 +15,7 @@ struct mark {
 };
 
 struct quotas {
-    GHashTable *namespaces; /* name -> struct limits * */
+    GHashTable *namespaces; /* name -> struct space_limits * */
     char *text;             /* which says so, or NULL */
     GHashTable *nodes;      /* name -> struct mark * */
     struct space_sums *sums;
@@ -46,7 +37,7 @@ struct judged {
 struct quota_room {
     const struct quotas *quotas;
     char *ns;
-    const struct limits *limits; /* NULL: none by model */
+    const struct space_limits *limits; /* NULL: none by model */
     const struct request *request;
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
@@ -61,25 +52,12 @@ struct kind {
     struct quota_count count; /* but for what is wanted */
 };
 
-static void limits_free(gpointer data)
-{
-    struct limits *limits = data;
-    g_hash_table_unref(limits->models);
-    g_hash_table_unref(limits->pools);
-    g_free(limits);
-}
-
 static void mark_free(gpointer data)
 {
     struct mark *mark = data;
     g_clear_pointer(&mark->model, g_ref_string_release);
     g_clear_pointer(&mark->pool, g_ref_string_release);
     g_free(mark);
-}
-
-static GHashTable *new_namespaces(void)
-{
-    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, limits_free);
 }
 
 static void measure_pod(const struct allocation *pod, struct space_amounts *ret_amounts);
@@ -102,7 +80,7 @@ struct quotas *quotas_new(void)
 
     quotas->sums = space_sums_new(&(struct space_counting){measure_pod, model_of, quotas});
 
-    quotas->namespaces = new_namespaces();
+    quotas->namespaces = space_limits_new();
     quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
     quotas->wants = quota_wants_new();
     quotas->wrong = new_names();
@@ -158,73 +136,16 @@ struct elastic_quotas *quotas_elastic(const struct quotas *quotas)
     return quotas->elastic;
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
-
-struct entry {
-    struct string_pairs quota;
-    const cJSON *pool;
-};
-
-static const struct json_field entry_fields[] = {
-    JSON_FIELD_PAIRS(struct entry, quota, "quota", JSON_NUMBERS),
-    JSON_FIELD_ARRAY(struct entry, pool, "pool", 0),
-    JSON_FIELD_END,
-};
-
-static struct limits *read_limits(struct json_arena *arena, const cJSON *object, GError **error)
-{
-    struct limits *limits = g_new0(struct limits, 1);
-    struct entry entry = {0};
-    const cJSON *pool;
-
-    limits->models = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    limits->pools = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    if (!json_decode(arena, object, entry_fields, &entry, error))
-        goto fail;
-    for (size_t i = 0; i < entry.quota.n; i++) {
-        const struct string_pair *pair = &entry.quota.items[i];
-        int64_t gpus;
-        if (!quantity_parse(pair->value, &gpus, error)) {
-            g_prefix_error(error, "model '%s': ", pair->key);
-            goto fail;
-        }
-        gpus = MIN(gpus, LIMIT_MAX) * SHARE_UNIT;
-        g_hash_table_insert(limits->models, g_strdup(pair->key), g_memdup2(&gpus, sizeof gpus));
-    }
-    cJSON_ArrayForEach(pool, entry.pool) {
-        if (cJSON_IsString(pool))
-            g_hash_table_add(limits->pools, g_strdup(pool->valuestring));
-    }
-    return limits;
-
-fail:
-    limits_free(limits);
-    return NULL;
-}
+/* --- telling -------------------------------------------------------------------------------- */
 
 bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error)
 {
-    g_autoptr(json_arena) arena = json_arena_new();
-    g_autoptr(GHashTable) namespaces = new_namespaces();
-    const cJSON *document = NULL, *item;
+    GHashTable *namespaces = space_limits_read(text, error);
 
-    if (text && !(document = json_parse(arena, text, strlen(text), error)))
+    if (!namespaces)
         return false;
-    if (document && !cJSON_IsObject(document)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "expected an object of namespaces");
-        return false;
-    }
-    cJSON_ArrayForEach(item, document) {
-        struct limits *limits = read_limits(arena, item, error);
-        if (!limits) {
-            g_prefix_error(error, "namespace '%s': ", item->string);
-            return false;
-        }
-        g_hash_table_insert(namespaces, g_strdup(item->string), limits);
-    }
     g_hash_table_unref(quotas->namespaces);
-    quotas->namespaces = g_steal_pointer(&namespaces);
+    quotas->namespaces = namespaces;
     *ret_changed = g_strcmp0(quotas->text, text) != 0;
     g_free(quotas->text);
     quotas->text = g_strdup(text);
@@ -290,7 +211,7 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
                                const struct pod_view *pod, const struct request *request)
 {
     const char *ns = pod->ns ? pod->ns : "";
-    const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+    const struct space_limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
 
     if (limits || resource_quotas_limit(quotas->resources))
         space_sums_catch_up(quotas->sums, ledger);
@@ -565,7 +486,7 @@ void quotas_each(const struct quotas *quotas,
 
     g_hash_table_iter_init(&namespaces, quotas->namespaces);
     while (g_hash_table_iter_next(&namespaces, &ns, &limits)) {
-        g_hash_table_iter_init(&models, ((const struct limits *)limits)->models);
+        g_hash_table_iter_init(&models, ((const struct space_limits *)limits)->models);
         while (g_hash_table_iter_next(&models, &model, &limit))
             visit(&(struct model_limit){ns, model, share_thousandths(*(const int64_t *)limit)},
                   data);
