@@ -139,6 +139,9 @@ static const struct reason_info table[REASON_N] = {
         {"quota_unkept",
          "A quota of the pod's namespace cannot be kept, so its pods get none of what it limits",
          false},
+    [REASON_QUOTA_COUNTING] =
+        {"quota_counting",
+         "What pods hold is still being added up for the quotas of the pod's namespace", false},
     [REASON_EARLIER_POD] = {"earlier_pod",
                             "The room on the node is left to a pod that has waited for longer",
                             false},

@@ -279,6 +279,7 @@ void view_quotas_metrics(struct store *store, GString *reply)
 {
     if (!store_options(store)->elastic_quotas)
         return;
+    store_count_quotas(store);
     store_lock(store);
     g_autoptr(GArray) rows = collect_elastic(store);
     const guint n_faults = elastic_quotas_n_faults(store_elastic_quotas(store));
@@ -316,6 +317,7 @@ void view_quotas(struct store *store, GString *reply)
     struct quota_rows rows = {.rows = all, .namespaces = namespaces};
     struct json_writer writer;
 
+    store_count_quotas(store);
     store_lock(store);
     rows.quotas = store_quotas(store);
     resource_quotas_each(quotas_see_resources(rows.quotas), add_resource_limit, &rows);

@@ -24,6 +24,12 @@ struct quotas {
     GHashTable *found; /* those of the verification under way */
     struct resource_quotas *resources;
     struct elastic_quotas *elastic;
+    struct counting *counting;
+};
+
+struct counting {
+    uint64_t most; /* pods, in one decision */
+    bool goes_on;  /* not all are counted: what is limited is refused */
 };
 
 /* What was asked by number; 0: nothing. */
@@ -41,6 +47,7 @@ struct quota_room {
     const struct request *request;
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
+    bool counting;                   /* sums are not complete */
     GArray *kinds;                   /* struct kind, of nodes that were asked about */
     GHashTable *taken; /* model (a mark's) -> GPUs since it was measured, an int64_t * */
     struct judged judged[JUDGED_MAX];
@@ -87,6 +94,8 @@ struct quotas *quotas_new(void)
     quotas->found = new_names();
     quotas->resources = resource_quotas_new();
     quotas->elastic = elastic_quotas_new();
+    quotas->counting = g_new0(struct counting, 1);
+    quotas->counting->most = QUOTAS_COUNT_MAX;
     return quotas;
 }
 
@@ -101,6 +110,7 @@ struct quotas *quotas_dup(const struct quotas *quotas)
     copy->resources = resource_quotas_dup(quotas->resources);
     elastic_quotas_free(copy->elastic);
     copy->elastic = elastic_quotas_dup(quotas->elastic);
+    copy->counting->most = UINT64_MAX;
     return copy;
 }
 
@@ -122,6 +132,7 @@ void quotas_free(struct quotas *quotas)
     g_hash_table_unref(quotas->found);
     resource_quotas_free(quotas->resources);
     elastic_quotas_free(quotas->elastic);
+    g_free(quotas->counting);
     g_free(quotas->text);
     g_free(quotas);
 }
@@ -207,17 +218,56 @@ static void measure_pod(const struct allocation *pod, struct space_amounts *ret_
     resource_quotas_measure(pod->node, pod->dialect, pod->shares, pod->n_shares, ret_amounts);
 }
 
+/* What limits nobody is not looked at. */
+static bool count_for_limits(const struct quotas *quotas, struct ledger *ledger, uint64_t most)
+{
+    uint64_t left = most;
+
+    return ((g_hash_table_size(quotas->namespaces) == 0 &&
+             !resource_quotas_limit(quotas->resources)) ||
+            space_sums_catch_up(quotas->sums, ledger, &left)) &&
+           (!elastic_quotas_limit(quotas->elastic) ||
+            elastic_quotas_catch_up(quotas->elastic, ledger, &left));
+}
+
+bool quotas_catch_up(struct quotas *quotas, struct ledger *ledger, uint64_t most)
+{
+    uint64_t left = most;
+
+    return space_sums_catch_up(quotas->sums, ledger, &left) &&
+           elastic_quotas_catch_up(quotas->elastic, ledger, &left);
+}
+
+bool quotas_begin(struct quotas *quotas, struct ledger *ledger)
+{
+    struct counting *counting = quotas->counting;
+
+    counting->goes_on = !count_for_limits(quotas, ledger, counting->most);
+    return !counting->goes_on;
+}
+
+void quotas_begin_as(struct quotas *quotas, struct ledger *ledger, bool counting)
+{
+    quotas->counting->goes_on = counting || !count_for_limits(quotas, ledger, UINT64_MAX);
+}
+
+void quotas_set_most(const struct quotas *quotas, uint64_t most)
+{
+    quotas->counting->most = most;
+}
+
 struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
                                const struct pod_view *pod, const struct request *request)
 {
     const char *ns = pod->ns ? pod->ns : "";
     const struct space_limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+    struct counting *counting = quotas->counting;
 
-    if (limits || resource_quotas_limit(quotas->resources))
-        space_sums_catch_up(quotas->sums, ledger);
+    /* What has changed since the decision began. */
+    counting->goes_on = counting->goes_on || !count_for_limits(quotas, ledger, counting->most);
     struct resource_room *resources =
         resource_quotas_room(quotas->resources, quotas->sums, ns, request);
-    struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, pod, request);
+    struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, pod, request);
 
     if (!limits && !resources && !elastic)
         return NULL;
@@ -228,6 +278,7 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
     room->request = request;
     room->resources = resources;
     room->elastic = elastic;
+    room->counting = counting->goes_on;
     room->kinds = g_array_new(FALSE, FALSE, sizeof(struct kind));
     room->taken = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     return room;
@@ -324,11 +375,13 @@ const struct elastic_room *quota_room_elastic(const struct quota_room *room)
     return room->elastic;
 }
 
-/* By a limit that cannot be kept. */
-static bool is_closed(const struct quota_room *room)
+/* By a limit that cannot be kept, or not yet; REASON_NONE: it is not. */
+static enum reason closure(const struct quota_room *room)
 {
-    return g_hash_table_contains(room->quotas->wrong, room->ns) ||
-           resource_room_is_closed(room->resources) || elastic_room_is_closed(room->elastic);
+    if (g_hash_table_contains(room->quotas->wrong, room->ns) ||
+        resource_room_is_closed(room->resources) || elastic_room_is_closed(room->elastic))
+        return REASON_QUOTA_UNKEPT;
+    return room->counting ? REASON_QUOTA_COUNTING : REASON_NONE;
 }
 
 static bool is_within_limits(const struct quota_room *room, const struct node *node,
@@ -345,10 +398,10 @@ static bool is_within_limits(const struct quota_room *room, const struct node *n
 enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
                               const struct placement *placement)
 {
-    if (!room)
-        return REASON_NONE;
-    if (is_closed(room))
-        return REASON_QUOTA_UNKEPT;
+    const enum reason closed = room ? closure(room) : REASON_NONE;
+
+    if (!room || closed != REASON_NONE)
+        return closed;
     if (!is_within_limits(room, node, placement))
         return REASON_QUOTA;
     if (!resource_room_allows(room->resources, node, placement, NULL))
@@ -381,9 +434,10 @@ uint64_t quota_room_number(const struct quota_room *room, const struct node *nod
 static enum reason judge(const struct quota_room *room, const struct quota_want *want)
 {
     const struct mark mark = {(GRefString *)want->model, (GRefString *)want->pool};
+    const enum reason closed = closure(room);
 
-    if (is_closed(room))
-        return REASON_QUOTA_UNKEPT;
+    if (closed != REASON_NONE)
+        return closed;
     if (room->limits) {
         const struct quota_count count =
             mark.model ? find_kind(room, &mark) : (struct quota_count){0};
@@ -418,7 +472,7 @@ bool quota_room_lacks(const struct quota_room *room, const struct node *node,
     struct quota_count count;
 
     ret_lacks[0] = 0;
-    if (is_closed(room))
+    if (closure(room) != REASON_NONE)
         return false;
     if (room->limits) {
         quota_room_count(room, node, &count);

@@ -37,6 +37,17 @@ struct resource_quotas *quotas_resources(struct quotas *quotas);
 /* The elastic ones. */
 struct elastic_quotas *quotas_elastic(const struct quotas *quotas);
 
+/* What pods hold is added up outside of decisions, whether or not there are quotas: quotas_catch_up counts what has
+ * changed, `most` pods or those of one node, and gives whether that is all. A decision begins with quotas_begin, which
+ * counts QUOTAS_COUNT_MAX at most; false: there is more, and what quotas limit is refused until all is counted
+ * (REASON_QUOTA_COUNTING). A copy counts as much as there is. quotas_begin_as: as it was when it was recorded. */
+#define QUOTAS_COUNT_MAX 4096
+bool quotas_catch_up(struct quotas *quotas, struct ledger *ledger, uint64_t most);
+bool quotas_begin(struct quotas *quotas, struct ledger *ledger);
+void quotas_begin_as(struct quotas *quotas, struct ledger *ledger, bool counting);
+/* For tests: instead of QUOTAS_COUNT_MAX. */
+void quotas_set_most(const struct quotas *quotas, uint64_t most);
+
 /* What a namespace may still take, for one request. */
 struct quota_room;
 

@@ -118,6 +118,8 @@ static void write_moment(struct json_writer *writer, const struct moment *moment
 
     json_key_string(writer, "at", at);
     json_key_int(writer, "ms", moment->now_ms);
+    if (moment->counting)
+        json_key_bool(writer, "counting", true);
 }
 
 static const char *const record_trusts[] = {

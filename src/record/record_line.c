@@ -42,6 +42,7 @@ static const struct json_field line_fields[] = {
     LINE(BOOL, confirmed, "confirmed"),
     LINE(BOOL, picky, "picky"),
     LINE(BOOL, spared, "spared"),
+    LINE(BOOL, moment.counting, "counting"),
     LINE(OBJECT, object, "object"),
     LINE(OBJECT, body, "body"),
     LINE(OBJECT, asks, "asks"),

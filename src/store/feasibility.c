@@ -469,7 +469,8 @@ bool feasibility_is_of_quotas(enum reason reason)
 {
     return reason == REASON_QUOTA || reason == REASON_RESOURCE_QUOTA ||
            reason == REASON_QUOTA_MAX || reason == REASON_QUOTA_LENT ||
-           reason == REASON_QUOTA_UNRECLAIMABLE || reason == REASON_QUOTA_UNKEPT;
+           reason == REASON_QUOTA_UNRECLAIMABLE || reason == REASON_QUOTA_UNKEPT ||
+           reason == REASON_QUOTA_COUNTING;
 }
 
 struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason)

@@ -214,10 +214,31 @@ struct ledger *store_lock_by(struct store *store, const char *who)
     return take_lock(store, who, false);
 }
 
+/* What quotas limit is counted, as far as one decision may count. */
+static void begin_counting(struct store *store, struct moment *moment)
+{
+    if (store->replayed)
+        quotas_begin_as(store->quotas, store->ledger, moment->counting);
+    else
+        moment->counting = !quotas_begin(store->quotas, store->ledger);
+}
+
+/* True: decisions were made before all was counted, and now it is. */
+static bool end_counting(struct store *store, const struct moment *moment)
+{
+    const bool ended = store->was_counting && !moment->counting;
+
+    store->was_counting = moment->counting;
+    if (ended)
+        store_note_quotas(store);
+    return ended;
+}
+
 struct ledger *store_decide_by(struct store *store, struct moment *ret_moment, const char *who)
 {
     take_lock(store, who, true);
     *ret_moment = store_clock(store);
+    begin_counting(store, ret_moment);
     return store->ledger;
 }
 
@@ -234,6 +255,7 @@ void store_record_moment(struct store *store, struct moment *moment)
 {
     if (store->observer)
         moment->number = observer_number(store->observer);
+    end_counting(store, moment);
     if (moment->now_ns > 0) /* older records do not tell */
         waits_begin(store->waits, store->ledger, moment->now_ms);
     if (waits_end(store->waits, store->ledger, moment->now_ms))
@@ -410,6 +432,8 @@ void store_end_waits(struct store *store)
 
     store_lock(store);
     moment = store_clock(store);
+    begin_counting(store, &moment);
+    const bool counted = end_counting(store, &moment);
     const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool changed = changes_end(store->changes, store->ledger, moment.now_ms);
@@ -418,7 +442,7 @@ void store_end_waits(struct store *store)
     const bool over = nominations_end(store->nominations, moment.now_ns);
     const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
     store_tell_gangs(store);
-    if (began || ended || changed || resumed || left || over || lapsed)
+    if (counted || began || ended || changed || resumed || left || over || lapsed)
         number = observer_number(store->observer);
     if (ended || changed || resumed || over)
         store_notify_all(store);

@@ -79,6 +79,7 @@ struct moment {
     int64_t now_ns; /* Unix time */
     int64_t now_ms; /* monotonic */
     uint64_t number; /* under which it is told (store/observer.h); 0: it is not */
+    bool counting;   /* not all is counted that quotas limit (queue/quotas.h) */
 };
 
 struct store *store_new(const struct store_options *options);
@@ -90,6 +91,9 @@ typedef struct store store; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
 
 /* --- feeding: any thread, one per feed at a time ---------------------------------------------- */
+
+/* Counts what quotas limit, a few pods at a time under the lock, until all is counted (queue/quotas.h). */
+void store_count_quotas(struct store *store);
 
 /* A fresh list begins, before it is asked for; apply its objects, then end it, which sweeps what it
  * did not name. A list that fails midway is simply begun again. */

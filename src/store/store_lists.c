@@ -309,6 +309,7 @@ void store_list_end(struct store *store, enum feed feed)
 
     if (drops[feed] && !spared)
         drops[feed](store);
+    store_count_quotas(store); /* before a decision needs it */
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     if (sweeps[feed] && !spared)

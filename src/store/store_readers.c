@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define COPIED_AT_ONCE 4  /* pods that wait */
+#define COUNTED_AT_ONCE 256    /* pods, for quotas */
+#define COUNT_HOLDS_MAX 100000 /* others may change pods faster than they are counted */
 #define TOLD_AT_ONCE 64   /* holds of the lock, by store_tell_ledger */
 
 /* --- a copy --------------------------------------------------------------------------------- */
@@ -211,6 +213,17 @@ struct demand *store_demand_copy(struct store *store)
     store_unlock(store);
     demand_free(told);
     return copy;
+}
+
+void store_count_quotas(struct store *store)
+{
+    bool all = false;
+
+    for (int i = 0; i < COUNT_HOLDS_MAX && !all; i++) {
+        struct ledger *ledger = store_lock_again(store);
+        all = quotas_catch_up(store->quotas, ledger, COUNTED_AT_ONCE);
+        store_unlock(store);
+    }
 }
 
 /* --- what every store checks of itself ------------------------------------------------------- */

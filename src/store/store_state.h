@@ -57,6 +57,7 @@ struct store {
     struct passes *unsearched;   /* as store_unsearched says */
     struct stand_ins *stand_ins; /* nodes, as who has preempted last has seen them */
     struct quotas *quotas;
+    bool was_counting; /* the last decision was made before all was counted that they limit */
     uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
     struct budgets *budgets;

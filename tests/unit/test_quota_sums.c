@@ -146,26 +146,113 @@ START_TEST(another_key_of_a_quota_looks_at_no_pods)
 }
 END_TEST
 
-/* Pods of "ml" that wait for what no node has. */
-START_TEST(another_quota_looks_for_no_node_again_for_each_pod_that_waits)
+static void await(const char *ns, const char *uid, const char *core, const char *mem)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = ns,
+                           .name = uid,
+                           .uid = uid,
+                           .phase = "Pending",
+                           CONTAINERS({.name = "c", .limits = PAIRS({CORE, core}, {MEM, mem})})});
+}
+
+/* Whether or not there are quotas, all is counted before the first decision. */
+START_TEST(the_first_look_counts_no_pods)
+{
+    begin(KIND_N, NULL);
+    apply_quota(_i, "100");
+    ck_assert_uint_eq(ask("n10"), 0);
+    apply_quota(_i, "0");
+    ask(_i == KIND_HAMI ? "n10" : ""); /* which does not limit pods of other dialects */
+}
+END_TEST
+
+#define MOST 30
+
+static const enum kind limiting[] = {KIND_MODEL, KIND_ELASTIC}; /* the pods that are asked about */
+
+/* A decision counts so many pods and those of one node; what is limited is refused until all is counted. */
+START_TEST(a_look_counts_so_many_pods_and_no_more)
+{
+    begin(limiting[_i], "100");
+    quotas_set_most(store_quotas(extender.store), MOST);
+    ask("n10");
+    for (int i = 0; i < NODES; i++) {
+        g_autofree char *uid = g_strdup_printf("more%d", i);
+        hold("others", uid, i);
+    }
+    uint64_t counted = 0, looks = 0, once;
+    for (bool all = false; !all; looks++) {
+        all = counted + MOST >= NODES * (PODS_ON_ONE + 1);
+        once = ask(all ? "n10" : "");
+        ck_assert_uint_le(once, MOST + PODS_ON_ONE + 1);
+        counted += once;
+    }
+    ck_assert_uint_gt(looks, 1); /* or this test says nothing */
+    ck_assert_uint_eq(counted, NODES * (PODS_ON_ONE + 1));
+}
+END_TEST
+
+/* Who waits while others are counted is asked about again. */
+START_TEST(what_was_refused_meanwhile_is_noted)
+{
+    struct moment moment;
+
+    begin(limiting[_i], "100");
+    quotas_set_most(store_quotas(extender.store), MOST);
+    for (int i = 0; i < NODES; i++) {
+        g_autofree char *uid = g_strdup_printf("more%d", i);
+        hold("others", uid, i);
+    }
+    ask("");
+    const uint64_t freed = ledger_freed(store_decide(extender.store, &moment));
+    store_unlock(extender.store);
+    store_end_waits(extender.store);
+    ck_assert_uint_eq(ledger_freed(store_ledger(extender.store)), freed);
+    store_count_quotas(extender.store);
+    store_end_waits(extender.store);
+    ck_assert_uint_gt(ledger_freed(store_ledger(extender.store)), freed);
+    ck_assert_uint_eq(ask("n10"), 0);
+}
+END_TEST
+
+#define WAITING 1000
+
+/* A thousand pods that wait alike are one kind, whatever quotas change. */
+START_TEST(another_quota_measures_kinds_of_pods_that_wait)
 {
     begin(KIND_ELASTIC, "100");
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < WAITING; i++) {
         g_autofree char *uid = g_strdup_printf("w%d", i);
-        store_apply_pod(
-            extender.store,
-            &(struct pod_view){
-                .ns = "ml",
-                .name = uid,
-                .uid = uid,
-                .phase = "Pending",
-                CONTAINERS({.name = "c", .limits = PAIRS({"aliyun.com/gpu-mem", "1"})})});
+        await(i % 2 ? "ml" : "elsewhere", uid, "10", "1");
     }
+    ck_assert_uint_ge(ask("n10"), WAITING);
+    apply_quota(KIND_ELASTIC, "99");
+    const uint64_t examined = ask("n10");
+    ck_assert_uint_ge(examined, 2); /* or this test says nothing */
+    ck_assert_uint_le(examined, 4);
+}
+END_TEST
+
+#define KINDS 300
+
+/* More than a namespace may have: its own count for nothing. */
+START_TEST(a_namespace_has_so_many_kinds_of_pods_that_wait)
+{
+    begin(KIND_ELASTIC, "100");
+    for (int i = 0; i < KINDS; i++) {
+        g_autofree char *uid = g_strdup_printf("w%d", i);
+        g_autofree char *core = g_strdup_printf("%d", 1 + i % 50);
+        g_autofree char *mem = g_strdup_printf("%d", 1 + i / 50);
+        await("ml", uid, core, mem);
+    }
+    await("others", "other", "10", "1");
     ask("n10");
     apply_quota(KIND_ELASTIC, "99");
     const uint64_t examined = ask("n10");
-    ck_assert_uint_ge(examined, 1); /* or this test says nothing */
-    ck_assert_uint_le(examined, NODES);
+    ck_assert_uint_ge(examined, 256);
+    ck_assert_uint_le(examined, 256 + 3);
 }
 END_TEST
 
@@ -237,7 +324,11 @@ int main(void)
     tcase_add_loop_test(sums, a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed, 0,
                         KIND_N);
     tcase_add_test(sums, another_key_of_a_quota_looks_at_no_pods);
-    tcase_add_test(sums, another_quota_looks_for_no_node_again_for_each_pod_that_waits);
+    tcase_add_loop_test(sums, the_first_look_counts_no_pods, 0, KIND_N);
+    tcase_add_loop_test(sums, a_look_counts_so_many_pods_and_no_more, 0, 2);
+    tcase_add_loop_test(sums, what_was_refused_meanwhile_is_noted, 0, 2);
+    tcase_add_test(sums, another_quota_measures_kinds_of_pods_that_wait);
+    tcase_add_test(sums, a_namespace_has_so_many_kinds_of_pods_that_wait);
     tcase_add_test(sums, what_was_kept_is_what_decides);
     tcase_add_loop_test(sums, a_wrong_sum_closes_its_quota_until_it_is_right, 0, 2);
     tcase_add_test(sums, pods_count_for_the_model_that_their_node_has_now);

@@ -61,6 +61,7 @@ static void settle(struct housekeeping *housekeeping)
     struct extender *extender = housekeeping->extender;
 
     extender_reconcile(extender, SETTLE_AGE_MS);
+    store_count_quotas(extender->store);
     store_end_waits(extender->store);
     keys_tend(housekeeping->keys, extender->store, extender->cluster, serves(extender));
     /* Both write to pods, so that the right to do so is there. */

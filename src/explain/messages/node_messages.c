@@ -495,6 +495,13 @@ static void tell_unkept_quota(const struct message_context *context)
                     "which");
 }
 
+static void tell_counting(const struct message_context *context)
+{
+    g_string_append(context->text,
+                    "what pods hold is still being added up for the namespace's quotas: within a "
+                    "second or so filter answers");
+}
+
 static void tell_none(const struct message_context *context)
 {
     g_string_append(context->text, "takes the pod");
@@ -546,6 +553,7 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_QUOTA_LENT] = tell_elastic_quota,
     [REASON_QUOTA_UNRECLAIMABLE] = tell_elastic_quota,
     [REASON_QUOTA_UNKEPT] = tell_unkept_quota,
+    [REASON_QUOTA_COUNTING] = tell_counting,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_REJECTING] = tell_rejecting,
     [REASON_GANG_ROOM] = tell_gang_room,

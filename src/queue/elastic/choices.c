@@ -2,6 +2,20 @@
 /* Which quotas pods ask for by their labels, and whether that counts. */
 #include "queue/elastic/elastic_state.h"
 
+guint choice_hash(gconstpointer data)
+{
+    const struct choice *choice = data;
+
+    return g_str_hash(choice->ns) * 31 + g_str_hash(choice->quota);
+}
+
+gboolean choice_equal(gconstpointer one, gconstpointer other)
+{
+    const struct choice *left = one, *right = other;
+
+    return g_str_equal(left->ns, right->ns) && g_str_equal(left->quota, right->quota);
+}
+
 void choice_free(gpointer data)
 {
     struct choice *choice = data;
@@ -15,9 +29,9 @@ static void weigh(struct elastic_quotas *quotas, struct choice *choice)
 {
     const struct elastic_account *account = accounts_find(quotas, choice->ns, choice->quota);
 
-    quotas->n_unheeded -= choice->unheeded;
+    quotas->n_unheeded -= choice->unheeded ? choice->n : 0;
     choice->unheeded = !account || g_strcmp0(account->name, choice->quota) != 0;
-    quotas->n_unheeded += choice->unheeded;
+    quotas->n_unheeded += choice->unheeded ? choice->n : 0;
 }
 
 void choices_weigh(struct elastic_quotas *quotas)
@@ -25,29 +39,38 @@ void choices_weigh(struct elastic_quotas *quotas)
     GHashTableIter iter;
     gpointer choice;
 
-    g_hash_table_iter_init(&iter, quotas->choices);
-    while (g_hash_table_iter_next(&iter, NULL, &choice))
+    g_hash_table_iter_init(&iter, quotas->chosen);
+    while (g_hash_table_iter_next(&iter, &choice, NULL))
         weigh(quotas, choice);
 }
 
 static void drop(struct elastic_quotas *quotas, const char *uid)
 {
-    const struct choice *choice = g_hash_table_lookup(quotas->choices, uid);
+    struct choice *choice = g_hash_table_lookup(quotas->choices, uid);
 
     if (!choice)
         return;
-    quotas->n_unheeded -= choice->unheeded;
     g_hash_table_remove(quotas->choices, uid);
+    quotas->n_unheeded -= choice->unheeded;
+    if (--choice->n == 0)
+        g_hash_table_remove(quotas->chosen, choice);
 }
 
 static void keep(struct elastic_quotas *quotas, const char *uid, const char *ns, const char *quota)
 {
-    struct choice *choice = g_new0(struct choice, 1);
+    const struct choice wanted = {.ns = (char *)(ns ? ns : ""), .quota = (char *)quota};
+    struct choice *choice = NULL;
 
-    choice->ns = g_strdup(ns ? ns : "");
-    choice->quota = g_strdup(quota);
-    weigh(quotas, choice);
-    g_hash_table_replace(quotas->choices, g_strdup(uid), choice);
+    if (!g_hash_table_lookup_extended(quotas->chosen, &wanted, (gpointer *)&choice, NULL)) {
+        choice = g_new0(struct choice, 1);
+        choice->ns = g_strdup(wanted.ns);
+        choice->quota = g_strdup(quota);
+        weigh(quotas, choice);
+        g_hash_table_add(quotas->chosen, choice);
+    }
+    choice->n++;
+    quotas->n_unheeded += choice->unheeded;
+    g_hash_table_insert(quotas->choices, g_strdup(uid), choice);
 }
 
 void choices_set(struct elastic_quotas *quotas, const struct pod_view *pod, const char *quota)

@@ -23,23 +23,32 @@ struct elastic_quotas *elastic_quotas_new(void)
     quotas->keys = g_ptr_array_new();
     quotas->accounts = g_ptr_array_new_with_free_func(account_free);
     quotas->doors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
-    quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, choice_free);
+    quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    quotas->chosen = g_hash_table_new_full(choice_hash, choice_equal, choice_free, NULL);
     node_tallies_init(&quotas->counted);
     quotas->tallies = g_ptr_array_new_with_free_func(tally_free);
     quotas->holders = g_hash_table_new_full(holder_hash, holder_equal, holder_free, NULL);
     quotas->waiters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiter_free);
     quotas->fresh = g_hash_table_new(NULL, NULL);
+    quotas->kinds =
+        g_hash_table_new_full(waiting_kind_hash, waiting_kind_equal, waiting_kind_free, NULL);
+    quotas->n_kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    quotas->uncounted = g_hash_table_new(NULL, NULL);
     return quotas;
 }
 
 void elastic_quotas_free(struct elastic_quotas *quotas)
 {
     g_hash_table_unref(quotas->fresh);
+    g_hash_table_unref(quotas->uncounted);
+    g_hash_table_unref(quotas->n_kinds);
+    g_hash_table_unref(quotas->kinds);
     g_hash_table_unref(quotas->waiters);
     g_ptr_array_unref(quotas->tallies);
     g_hash_table_unref(quotas->holders);
     node_tallies_clear(&quotas->counted);
     g_hash_table_unref(quotas->choices);
+    g_hash_table_unref(quotas->chosen);
     g_hash_table_unref(quotas->doors);
     g_ptr_array_unref(quotas->accounts);
     g_ptr_array_unref(quotas->keys);
@@ -54,19 +63,6 @@ void elastic_quotas_free(struct elastic_quotas *quotas)
 
 /* --- what they say ---------------------------------------------------------------------------- */
 
-/* Those that wait are to be counted anew. */
-static void uncount_waiters(struct elastic_quotas *quotas)
-{
-    GHashTableIter iter;
-    gpointer value;
-
-    g_hash_table_iter_init(&iter, quotas->waiters);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        ((struct waiter *)value)->account = NULL;
-        g_hash_table_add(quotas->fresh, value);
-    }
-}
-
 static bool is_same_keys(const GPtrArray *one, const GPtrArray *other)
 {
     return one->len == other->len &&
@@ -78,11 +74,11 @@ static void rebuild(struct elastic_quotas *quotas)
     GPtrArray *keys = keys_choose(quotas);
     const bool same = is_same_keys(keys, quotas->keys);
 
-    uncount_waiters(quotas);
     g_ptr_array_unref(quotas->keys);
     quotas->keys = keys;
     accounts_make(quotas);
     elastic_settle_holders(quotas);
+    elastic_uncount_kinds(quotas, true);
     quotas->round += !same;
     choices_weigh(quotas);
 }
@@ -360,7 +356,7 @@ bool elastic_quotas_lends(const struct elastic_quotas *quotas, uint32_t key)
 void elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger,
                         const struct elastic_account *account, struct elastic_sums *ret_sums)
 {
-    elastic_count_used(quotas, ledger);
+    elastic_count_all(quotas, ledger);
     memcpy(ret_sums->min, account->min, sizeof account->min);
     memcpy(ret_sums->max, account->max, sizeof account->max);
     memcpy(ret_sums->used, account->used_sum, sizeof account->used_sum);
@@ -417,6 +413,12 @@ static const char *const faults[QUOTA_FAULT_N] = {
 const char *quota_fault_code(enum quota_fault fault)
 {
     return faults[fault];
+}
+
+bool elastic_quotas_limit(const struct elastic_quotas *quotas)
+{
+    return quotas->all->len > 0 || g_hash_table_size(quotas->unkept[0]) > 0 ||
+           g_hash_table_size(quotas->unkept[1]) > 0;
 }
 
 uint64_t elastic_quotas_n_counted(const struct elastic_quotas *quotas)
@@ -478,8 +480,7 @@ void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
 
     for (guint i = 0; i < quotas->accounts->len; i++)
         g_ptr_array_add(shown, quotas->accounts->pdata[i]);
-    elastic_count_used(quotas, ledger);
-    elastic_count_waiters(quotas, ledger);
+    elastic_count_all(quotas, ledger);
     for (guint key = 0; key < n; key++) {
         lending_look(quotas, key);
         for (guint i = 0; i < shown->len; i++)

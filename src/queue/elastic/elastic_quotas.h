@@ -129,12 +129,18 @@ const char *elastic_account_id(const struct elastic_account *account);
 /* It is a quota of a tree; else all of a namespace. */
 bool elastic_account_in_tree(const struct elastic_account *account);
 
+/* Counts what pods hold and wait for, as far as that has changed, whether or not there are quotas. Takes what it has
+ * counted, in pods, from `*left`; false: that was used up, and pods are left. */
+bool elastic_quotas_catch_up(struct elastic_quotas *quotas, struct ledger *ledger, uint64_t *left);
+/* Some quota limits somebody. */
+bool elastic_quotas_limit(const struct elastic_quotas *quotas);
+
 /* What an account may still take, for one request. */
 struct elastic_room;
 
-/* NULL: whatever it likes. Free before anything is changed. */
-struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
-                                         const struct pod_view *pod, const struct request *request);
+/* NULL: whatever it likes. After all is counted. Free before anything is changed. */
+struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, const struct pod_view *pod,
+                                         const struct request *request);
 void elastic_room_free(struct elastic_room *room); /* NULL is ignored */
 /* An allocation of that namespace was made since; no room (NULL): no limit. */
 void elastic_room_take(struct elastic_room *room, const struct allocation *allocation);

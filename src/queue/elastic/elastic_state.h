@@ -95,15 +95,25 @@ struct waiter {
     struct request *request;
     bool hopeless;    /* it cannot come, whatever ends: nothing is kept for it */
     enum pod_tie tie; /* elastic_room_tie */
-    struct elastic_account
-        *account; /* what it asks for counts there; NULL: not counted, or nowhere */
+    struct waiting_kind *kind; /* NULL: it is not counted */
+};
+
+/* Pods that wait alike: of one namespace, asking for one quota and for the same. */
+#define WAITING_KINDS_MAX 256 /* of one namespace; nothing is kept for pods of others */
+struct waiting_kind {
+    char *ns, *choice; /* choice NULL: they ask for none */
+    struct request *request;
+    enum pod_tie tie;
+    guint n;                         /* pods */
+    struct elastic_account *account; /* they count there; NULL: not yet, or nowhere */
     int64_t amounts[ELASTIC_KEYS_MAX];
 };
 
-/* Which quota a pod asks for. */
+/* Which quota pods of a namespace ask for. */
 struct choice {
     char *ns, *quota;
-    bool unheeded; /* it counts elsewhere, or nowhere */
+    guint n;       /* pods */
+    bool unheeded; /* they count elsewhere, or nowhere */
 };
 
 struct elastic_quotas {
@@ -116,7 +126,8 @@ struct elastic_quotas {
     GPtrArray *accounts; /* struct elastic_account *, parents before those below them */
     GHashTable *doors;   /* namespace -> GPtrArray of accounts for its pods, the first by default */
     GHashTable *choices; /* uid -> struct choice * */
-    guint n_unheeded;    /* of them */
+    GHashTable *chosen;  /* a set of struct choice * */
+    guint n_unheeded;    /* pods */
     bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
     struct node_tallies counted;
     GPtrArray *tallies;  /* struct tally *, by place in the ledger */
@@ -124,9 +135,14 @@ struct elastic_quotas {
     GHashTable *waiters; /* uid -> struct waiter * */
     GHashTable
         *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
+    GHashTable *kinds;                          /* a set of struct waiting_kind * */
+    GHashTable *n_kinds;                        /* namespace -> of them */
+    GHashTable *uncounted;                      /* a set of those that are to be counted */
+    uint64_t supply;                            /* ledger_supply, as kinds were measured */
     struct outlook *outlooks[ELASTIC_KEYS_MAX]; /* of all accounts, by key */
     uint64_t round;                             /* counts changes of the keys */
-    uint64_t n_examined; /* nodes, for pods that wait, ever: for tests of the work that is done */
+    uint64_t
+        n_examined; /* pods that wait, their kinds, and nodes for these, ever: for tests of the work */
     uint64_t verifying;  /* the number of the verification under way, or of the last; from 1 on */
     bool looked[ELASTIC_KEYS_MAX]; /* they are of the sums as they are */
 };
@@ -167,7 +183,21 @@ GPtrArray *keys_choose(const struct elastic_quotas *quotas);
 /* The account limits what the request asks for by a key that is not counted. */
 bool unkept_concerns(const struct elastic_account *account, const struct request *request);
 
+/* waiting.c */
+void waiter_free(gpointer waiter);
+guint waiting_kind_hash(gconstpointer kind);
+gboolean waiting_kind_equal(gconstpointer one, gconstpointer other);
+void waiting_kind_free(gpointer kind);
+/* It counts no more, until it is fresh again. */
+void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter);
+/* All are to be counted anew; `anew`: the accounts are new, and nothing counts there. */
+void elastic_uncount_kinds(struct elastic_quotas *quotas, bool anew);
+/* After what is held: whoever holds something counts there. As elastic_quotas_catch_up. */
+bool elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger, uint64_t *left);
+
 /* choices.c */
+guint choice_hash(gconstpointer choice);
+gboolean choice_equal(gconstpointer one, gconstpointer other);
 void choice_free(gpointer choice);
 /* After the accounts were made anew. */
 void choices_weigh(struct elastic_quotas *quotas);
@@ -177,11 +207,8 @@ void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *fr
 
 /* counting.c */
 int64_t elastic_amount(const char *key, const struct allocation *allocation);
-void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger);
-/* After elastic_count_used: whoever holds something counts there. */
-void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger);
-void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter);
-void waiter_free(gpointer waiter);
+/* holders.c: elastic_quotas_catch_up, of whatever there is. */
+void elastic_count_all(struct elastic_quotas *quotas, struct ledger *ledger);
 void tally_free(gpointer tally);
 guint holder_hash(gconstpointer holder);
 gboolean holder_equal(gconstpointer one, gconstpointer other);

@@ -225,9 +225,17 @@ static void count_node(void *data, uint32_t place, const struct node *node)
     elastic_release_parts(quotas, before);
 }
 
-void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
+bool elastic_quotas_catch_up(struct elastic_quotas *quotas, struct ledger *ledger, uint64_t *left)
 {
-    node_tallies_catch_up(&quotas->counted, ledger, count_node, quotas);
+    return node_tallies_catch_up(&quotas->counted, ledger, left, count_node, quotas) &&
+           elastic_count_waiters(quotas, ledger, left);
+}
+
+void elastic_count_all(struct elastic_quotas *quotas, struct ledger *ledger)
+{
+    uint64_t left = UINT64_MAX;
+
+    elastic_quotas_catch_up(quotas, ledger, &left);
 }
 
 void elastic_settle_holders(struct elastic_quotas *quotas)

@@ -44,8 +44,8 @@ bool elastic_quotas_refuse(const struct elastic_quotas *quotas, const struct pod
     return closed;
 }
 
-struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
-                                         const struct pod_view *pod, const struct request *request)
+struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, const struct pod_view *pod,
+                                         const struct request *request)
 {
     const struct elastic_account *account = elastic_quotas_account(quotas, pod);
     const bool closed = elastic_quotas_refuse(quotas, pod, request);
@@ -53,8 +53,6 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
     if (!account && !closed)
         return NULL;
     struct elastic_room *room = g_new0(struct elastic_room, 1);
-    elastic_count_used(quotas, ledger);
-    elastic_count_waiters(quotas, ledger);
     room->quotas = quotas;
     room->request = request;
     room->closed = closed;

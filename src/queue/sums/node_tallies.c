@@ -39,8 +39,8 @@ static void find_stale(const struct node_tallies *tallies, const struct ledger *
     g_hash_table_remove_all(tallies->stale);
 }
 
-void node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
-                           node_tally count, void *data)
+bool node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
+                           uint64_t *left, node_tally count, void *data)
 {
     const uint32_t n = ledger_places(ledger);
 
@@ -54,11 +54,16 @@ void node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *le
         const uint64_t version = ledger_version_at(ledger, place);
         if (*version_at(tallies, place) == version)
             continue;
+        if (*left == 0)
+            return false;
         const struct node *node = ledger_node_at(ledger, place);
+        const uint64_t n_pods = node ? node->allocations->len : 0;
         *version_at(tallies, place) = version;
-        tallies->n_pods += node ? node->allocations->len : 0;
+        tallies->n_pods += n_pods;
+        *left -= MIN(*left, MAX(n_pods, 1));
         count(data, place, node);
     }
+    return true;
 }
 
 bool node_tallies_are_current(const struct node_tallies *tallies, const struct ledger *ledger,

@@ -21,10 +21,11 @@ void node_tallies_clear(struct node_tallies *tallies);
 void node_tallies_renew(struct node_tallies *tallies, const char *node);
 
 /* Each place that has changed is counted: its node's pods take the place of those that were counted there before;
- * `node` NULL: there is none any more. */
+ * `node` NULL: there is none any more. Takes what it has counted, in pods, from `*left`; false: that was used up, and
+ * places are left. The pods of one node are counted in any case. */
 typedef void (*node_tally)(void *data, uint32_t place, const struct node *node);
-void node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
-                           node_tally count, void *data);
+bool node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *ledger,
+                           uint64_t *left, node_tally count, void *data);
 
 /* Fetches the pod after the next ones, for who counts a node's pods: they are all over the memory. */
 static inline void node_tallies_fetch(const struct node *node, guint at)

@@ -34,7 +34,8 @@ static const struct json_field entry_fields[] = {
     JSON_FIELD_END,
 };
 
-static struct space_limits *read_limits(struct json_arena *arena, const cJSON *object, GError **error)
+static struct space_limits *read_limits(struct json_arena *arena, const cJSON *object,
+                                        GError **error)
 {
     struct space_limits *limits = g_new0(struct space_limits, 1);
     struct entry entry = {0};
@@ -54,7 +55,7 @@ static struct space_limits *read_limits(struct json_arena *arena, const cJSON *o
         gpus = MIN(gpus, LIMIT_MAX) * SHARE_UNIT;
         g_hash_table_insert(limits->models, g_strdup(pair->key), g_memdup2(&gpus, sizeof gpus));
     }
-    cJSON_ArrayForEach(pool, entry.pool) {
+    cJSON_ArrayForEach (pool, entry.pool) {
         if (cJSON_IsString(pool))
             g_hash_table_add(limits->pools, g_strdup(pool->valuestring));
     }
@@ -78,7 +79,7 @@ GHashTable *space_limits_read(const char *text, GError **error)
                     "expected an object of namespaces");
         return NULL;
     }
-    cJSON_ArrayForEach(item, document) {
+    cJSON_ArrayForEach (item, document) {
         struct space_limits *limits = read_limits(arena, item, error);
         if (!limits) {
             g_prefix_error(error, "namespace '%s': ", item->string);

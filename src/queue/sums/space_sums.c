@@ -207,9 +207,9 @@ static void count_node(void *data, uint32_t place, const struct node *node)
     release(sums, before);
 }
 
-void space_sums_catch_up(struct space_sums *sums, const struct ledger *ledger)
+bool space_sums_catch_up(struct space_sums *sums, const struct ledger *ledger, uint64_t *left)
 {
-    node_tallies_catch_up(&sums->counted, ledger, count_node, sums);
+    return node_tallies_catch_up(&sums->counted, ledger, left, count_node, sums);
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */

@@ -33,8 +33,8 @@ void space_sums_free(struct space_sums *sums);
 /* Its model is another one. */
 void space_sums_renew(struct space_sums *sums, const char *node);
 
-/* Counts what has changed; before these two. Sums stop at their maximum. */
-void space_sums_catch_up(struct space_sums *sums, const struct ledger *ledger);
+/* Counts what has changed; before these two. Sums stop at their maximum. As node_tallies_catch_up. */
+bool space_sums_catch_up(struct space_sums *sums, const struct ledger *ledger, uint64_t *left);
 int64_t space_sums_gpus(const struct space_sums *sums, const char *ns, const char *model);
 int64_t space_sums_units(const struct space_sums *sums, const char *ns, const char *key, int unit);
 
