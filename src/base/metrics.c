@@ -347,6 +347,11 @@ void metrics_count_eviction(enum ender ender, enum eviction_outcome outcome)
     metrics_count(COUNTER_EVICTIONS, (unsigned)ender * EVICTION_OUTCOME_N + outcome);
 }
 
+const char *metrics_eviction_outcome(enum eviction_outcome outcome)
+{
+    return eviction_outcome_names[outcome];
+}
+
 void metrics_count(enum counter counter, unsigned cell)
 {
     metrics_add(counter, cell, 1);

@@ -245,6 +245,7 @@ void metrics_count(enum counter counter, unsigned cell);
 /* "reclaim"; NULL: kube-scheduler evicts, or a command does. */
 const char *metrics_capability(enum ender ender);
 void metrics_count_eviction(enum ender ender, enum eviction_outcome outcome);
+const char *metrics_eviction_outcome(enum eviction_outcome outcome);
 void metrics_add(enum counter counter, unsigned cell, uint64_t n);
 uint64_t metrics_counted(enum counter counter, unsigned cell);
 

@@ -2,6 +2,8 @@
 #include "evict/door.h"
 
 #include "base/metrics.h"
+#include "store/cluster.h"
+#include "store/store.h"
 
 static enum door_answer answer_of(enum eviction eviction)
 {
@@ -37,6 +39,70 @@ static enum eviction send_eviction(const struct door_order *order, const struct 
 static void count(const struct door_order *order, enum eviction_outcome outcome)
 {
     metrics_count_eviction(order->ender, outcome);
+}
+
+/* --- what is said ------------------------------------------------------------------------------ */
+
+static enum pod_event_cause cause_of(const struct door_order *order, enum door_news news)
+{
+    switch (news) {
+    case DOOR_REFUSED:
+        return POD_EVENT_EVICTION_REFUSED;
+    case DOOR_PAUSED:
+        return POD_EVENT_EVICTIONS_PAUSED;
+    default:
+        return order->ender == ENDER_RECLAIM ? POD_EVENT_RECLAIMED : POD_EVENT_MOVED;
+    }
+}
+
+void door_tell(const struct door_order *order, enum door_news news, const char *note)
+{
+    const struct pod_event event = {cause_of(order, news), order->ns, order->name, order->uid,
+                                    note};
+    g_autoptr(GError) failure = NULL;
+
+    if (news != DOOR_ENDS_POD &&
+        (!order->permits ||
+         !permits_may_tell(order->permits, order->uid, pod_event_info(event.cause)->reason)))
+        return;
+    if (order->cluster)
+        pod_event_post(order->cluster, &event);
+    else if (eviction_tell(order->client, &event, &failure) != OUTCOME_OK && order->ret_untold)
+        *order->ret_untold = g_strdup(failure->message);
+}
+
+/* `order` may leave the UID out. */
+static void tell_of(const struct door_order *order, const struct evictee *evictee,
+                    enum door_news news, const char *note)
+{
+    struct door_order of = *order;
+
+    of.uid = evictee->uid;
+    door_tell(&of, news, note);
+}
+
+static void tell_refusal(const struct door_order *order, const struct evictee *evictee,
+                         const GError *failure)
+{
+    g_autofree char *note =
+        g_strdup_printf("gpuledger was to evict the pod (%s), and was refused: %s",
+                        metrics_capability(order->ender), failure->message);
+
+    tell_of(order, evictee, DOOR_REFUSED, note);
+}
+
+static void record(const struct door_order *order, const struct evictee *evictee,
+                   enum eviction_outcome outcome)
+{
+    if (order->store)
+        store_tell_eviction(order->store, &(struct observed_eviction){
+                                              .capability = metrics_capability(order->ender),
+                                              .outcome = metrics_eviction_outcome(outcome),
+                                              .whom = order->whom ? order->whom : "",
+                                              .ns = evictee->ns,
+                                              .name = evictee->name,
+                                              .uid = evictee->uid,
+                                              .node = evictee->node ? evictee->node : ""});
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
@@ -95,10 +161,15 @@ static enum eviction_outcome outcome_of(enum eviction eviction)
 enum door_answer door_try(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
-    const enum eviction eviction = send_eviction(order, evictee, true, error);
+    GError *failure = NULL;
+    const enum eviction eviction = send_eviction(order, evictee, true, &failure);
 
-    if (eviction != EVICTION_DONE)
-        count(order, outcome_of(eviction));
+    if (eviction == EVICTION_DONE)
+        return DOOR_OPEN;
+    count(order, outcome_of(eviction));
+    if (eviction != EVICTION_UNKNOWN)
+        tell_refusal(order, evictee, failure);
+    g_propagate_error(error, failure);
     return answer_of(eviction);
 }
 
@@ -178,6 +249,24 @@ static enum door_answer ask(const struct door_order *order, GError **error)
     return DOOR_UNWANTED;
 }
 
+static enum door_answer evict(const struct door_order *order, const struct evictee *evictee,
+                              GError **error)
+{
+    GError *failure = NULL;
+    const enum eviction eviction = send_eviction(order, evictee, false, &failure);
+
+    end_place(order, evictee, eviction);
+    count(order, outcome_of(eviction));
+    record(order, evictee, outcome_of(eviction));
+    if (eviction == EVICTION_DONE && order->note)
+        tell_of(order, evictee, DOOR_ENDS_POD, order->note);
+    else if (eviction != EVICTION_DONE && eviction != EVICTION_UNKNOWN)
+        tell_refusal(order, evictee, failure);
+    if (failure)
+        g_propagate_error(error, failure);
+    return answer_of(eviction);
+}
+
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
                           GError **error)
 {
@@ -193,10 +282,5 @@ enum door_answer door_end(const struct door_order *order, const struct evictee *
     if (permits_observe(order->permits, order->ender))
         return wait(order, EVICTION_OUTCOME_OBSERVED, error,
                     "it would end; the capability only observes (--evictions-observe)");
-    const enum eviction eviction = send_eviction(order, evictee, false, error);
-    end_place(order, evictee, eviction);
-    count(order, outcome_of(eviction));
-    if (eviction == EVICTION_DONE && order->note)
-        eviction_tell(order->client, evictee, order->note, NULL);
-    return answer_of(eviction);
+    return evict(order, evictee, error);
 }

@@ -7,10 +7,11 @@
  *              (policy/victims/may_end.h)
  *   door_try   asks the API server with dryRun=All; nothing ends
  *   door_end   unless evictions are stopped or a limit is reached: asks the caller once more whether the end is
- *              still wanted, then who serves and whether evictions are stopped by now, ends the pod, and writes an
- *              Event that says why
+ *              still wanted, then who serves and whether evictions are stopped by now, and ends the pod
  *
- * Each answer that is about the pod counts in gpuledger_evictions_total. A caller that ends several pods for one
+ * Each answer that is about the pod counts in gpuledger_evictions_total. What the API server says to an eviction is
+ * recorded, and an Event of the pod says why it ends, or why it was refused. A caller that pauses says so by
+ * door_tell, too. A caller that ends several pods for one
  * purpose looks at and tries all of them before the first one ends. One thread for each call; calls may come from any.
  */
 #include "evict/eviction.h"
@@ -30,6 +31,8 @@ struct door_api {
 /* One pod that is to end; borrowed. */
 struct door_order {
     struct api_client *client;
+    struct cluster *cluster;    /* writes Events; NULL: the client does, at once */
+    struct store *store;        /* whose observers are told of the end; NULL: none */
     const struct door_api *api; /* NULL: by the client */
     void *api_data;
     enum ender ender;
@@ -37,7 +40,9 @@ struct door_order {
     bool force;              /* pods as well that no controller creates again */
     const char *ns, *name;
     const char *uid;               /* another pod of that name is left alone; NULL: any */
-    const char *note;              /* for the client's Event: why it ends; NULL: none */
+    const char *note;              /* for its Event: why it ends; NULL: none */
+    const char *whom;              /* for whom it ends: not said to the pod's owner */
+    char **ret_untold; /* why that Event was not written; free with g_free. NULL: nobody asks */
     struct leadership *leadership; /* NULL: the only replica, or a command */
     uint64_t term;                 /* in which the caller began */
     /* Right before the pod ends: whether that is still wanted. False: it is not, with or without an error. NULL: it
@@ -73,3 +78,15 @@ enum door_answer door_try(const struct door_order *order, const struct evictee *
 /* DOOR_OPEN, _LATER, _OBSERVED, _UNWANTED, _FAILED or _UNKNOWN. An Event that cannot be written changes nothing. */
 enum door_answer door_end(const struct door_order *order, const struct evictee *evictee,
                           GError **error);
+
+/* What is said of pods, each by one Event (store/pod_event.h). */
+enum door_news {
+    DOOR_ENDS_POD, /* the order's pod ends; the note says why */
+    DOOR_REFUSED,  /* it was to; why not */
+    DOOR_PAUSED,   /* nobody ends for the pod that the order names, for a while */
+    DOOR_NEWS_N
+};
+
+/* About the pod with the order's name and UID. Nothing else depends on it. The same refusal and pause is said once in
+ * ten minutes; to a command's user the command says them. */
+void door_tell(const struct door_order *order, enum door_news news, const char *note);

@@ -14,6 +14,7 @@ struct step {
     struct drain_pod *pod;
     struct evictee evictee;
     char *said;      /* the last progress, which is not told twice */
+    char *untold;    /* why its Event could not be written */
     GError *stopped; /* nobody wants it any more */
     int64_t until_ms;
 };
@@ -22,6 +23,7 @@ static void step_clear(struct step *step)
 {
     evictee_clear(&step->evictee);
     g_free(step->said);
+    g_free(step->untold);
     g_clear_error(&step->stopped);
 }
 typedef struct step step_cleared;
@@ -72,6 +74,10 @@ static struct door_order order_of(struct step *step)
     const struct drain_pod *pod = step->pod;
 
     return (struct door_order){.client = query->client,
+                               .store = query->store,
+                               .whom = query->whom,
+                               .note = pod->note,
+                               .ret_untold = &step->untold,
                                .ender = query->ender,
                                .permits = query->permits,
                                .leadership = query->leadership,
@@ -146,15 +152,11 @@ static bool evict(struct step *step, GError **error)
     }
 }
 
-/* Whoever misses the pod finds out why. Nothing else depends on it. */
-static void announce(struct step *step)
+/* Nothing else depends on it. */
+static void complain(struct step *step)
 {
-    g_autoptr(GError) failure = NULL;
+    g_autofree char *text = g_strdup_printf("no Event could be written: %s", step->untold);
 
-    if (!step->pod->note ||
-        eviction_tell(step->query->client, &step->evictee, step->pod->note, &failure) == OUTCOME_OK)
-        return;
-    g_autofree char *text = g_strdup_printf("no Event could be written: %s", failure->message);
     tell(step, text);
 }
 
@@ -222,8 +224,8 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
         return fail_pod(pod, error, failure);
     if (!ends && !evict(&step, error))
         return false;
-    if (!ends)
-        announce(&step);
+    if (step.untold)
+        complain(&step);
     if (!await_end(&step, error) || (succeeded && !await_successor(&step, n_ready, error)))
         return false;
     pod->state = DRAIN_EVICTED;

@@ -32,6 +32,8 @@ struct drain_pod {
 
 struct drain_query {
     struct api_client *client;
+    struct store *store; /* these two as struct door_order has them */
+    const char *whom;
     struct drain_pod *pods;
     guint n_pods;
     enum ender ender;              /* the rule of which pods stay */

@@ -19,6 +19,7 @@ void evictee_clear(struct evictee *evictee)
     g_free(evictee->uid);
     g_free(evictee->owner);
     g_free(evictee->owner_kind);
+    g_free(evictee->node);
     *evictee = (struct evictee){0};
 }
 
@@ -48,6 +49,7 @@ void evictee_set(struct evictee *evictee, const struct pod_view *pod)
         .owner = g_strdup(pod->controller),
         .owner_kind = g_strdup(pod->controller_kind),
         .ties = pod_view_ties(pod),
+        .node = g_strdup(pod->node_name),
         .placed = pod_view_is_bound(pod),
         .ended = pod_view_is_terminal(pod),
         .ends = pod->terminating,
@@ -219,16 +221,15 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     return later ? EVICTION_LATER : outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
 
-/* `event` says what it is about, why and what for. */
-static enum outcome post_event(struct api_client *client, const struct event_object *event,
-                               GError **error)
+enum outcome eviction_tell(struct api_client *client, const struct pod_event *event, GError **error)
 {
+    const struct pod_event_info *info = pod_event_info(event->cause);
+    const char *place = event->ns ? event->ns : EVENT_NODE_NAMESPACE;
     const int64_t now_us = g_get_real_time();
-    g_autofree char *ns = transport_escape(event->ns, "namespace", error);
+    g_autofree char *ns = transport_escape(place, "namespace", error);
     g_autofree char *time = micro_time_format(now_us);
-    g_autofree char *name = event_name(event->pod, now_us);
+    g_autofree char *name = event_name(event->name, now_us);
     g_autofree char *instance = g_strndup(g_get_host_name(), EVENT_WORD_MAX);
-    struct event_object whole = *event;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) reply = g_string_new(NULL);
     struct json_writer writer;
@@ -236,44 +237,24 @@ static enum outcome post_event(struct api_client *client, const struct event_obj
     if (!ns)
         return OUTCOME_REFUSED;
     g_autofree char *path = g_strdup_printf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
-    whole.name = name;
-    whole.time = time;
-    whole.action = "Evicting";
-    whole.controller = "gpuledger.io/maintenance";
-    whole.instance = instance;
     json_writer_init(&writer, body);
-    event_encode(&writer, &whole);
+    event_encode(&writer, &(struct event_object){.ns = place,
+                                                 .node = !event->ns,
+                                                 .kind = info->kind,
+                                                 .name = name,
+                                                 .pod = event->name,
+                                                 .pod_uid = event->uid,
+                                                 .time = time,
+                                                 .reason = info->reason,
+                                                 .action = info->action,
+                                                 .controller = "gpuledger.io/maintenance",
+                                                 .instance = instance,
+                                                 .note = event->note,
+                                                 .normal = info->normal});
     const struct api_call call = {.method = "POST",
                                   .path = path,
                                   .body = body,
                                   .deadline_ms = clock_ms() + CALL_MS,
                                   .once = true};
     return api_client_call(client, &call, reply, error);
-}
-
-enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
-                           const char *note, GError **error)
-{
-    return post_event(client,
-                      &(struct event_object){.ns = evictee->ns,
-                                             .pod = evictee->name,
-                                             .pod_uid = evictee->uid,
-                                             .reason = "GPUPodMoved",
-                                             .note = note,
-                                             .normal = true},
-                      error);
-}
-
-enum outcome eviction_tell_node(struct api_client *client, const char *node, const char *note,
-                                bool warning, GError **error)
-{
-    return post_event(client,
-                      &(struct event_object){.ns = EVENT_NODE_NAMESPACE,
-                                             .node = true,
-                                             .pod = node,
-                                             .pod_uid = node,
-                                             .reason = warning ? "GPUPlanStopped" : "GPUPlanMoved",
-                                             .note = note,
-                                             .normal = !warning},
-                      error);
 }

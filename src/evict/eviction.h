@@ -5,6 +5,7 @@
  * PodDisruptionBudgets: status 429 means that one of them has nothing to give now. One thread.
  */
 #include "kube/api_client.h"
+#include "store/pod_event.h"
 
 /* A pod as the API server has it now, as far as it matters here. */
 struct evictee {
@@ -13,7 +14,8 @@ struct evictee {
     char *owner;      /* UID of its controller; NULL: nobody makes it again */
     char *owner_kind; /* likewise: "ReplicaSet" */
     unsigned ties;    /* pod_view_ties */
-    bool placed;      /* it has a node */
+    char *node;       /* NULL: it has none */
+    bool placed;
     bool ended, ready;
     bool ends;         /* somebody has deleted it, and it is still there */
     int64_t started_s; /* Unix time since which kubelet has had it; 0: it has not yet */
@@ -43,12 +45,9 @@ enum eviction {
 enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
                             GError **error);
 
-/* An Event that tells the pod's owner why it ends. Once; OUTCOME_OK, or an error. */
-enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
-                           const char *note, GError **error);
-/* The same of a Node that a pod leaves for a plan, or was to leave: then it is a Warning. */
-enum outcome eviction_tell_node(struct api_client *client, const char *node, const char *note,
-                                bool warning, GError **error);
+/* An Event, now. Once; OUTCOME_OK, or an error. */
+enum outcome eviction_tell(struct api_client *client, const struct pod_event *event,
+                           GError **error);
 
 /* How many pods of that controller are Ready, and not about to end. OUTCOME_OK, or an error. */
 enum outcome eviction_count_ready(struct api_client *client, const char *ns, const char *owner,

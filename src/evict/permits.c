@@ -6,12 +6,15 @@
 
 #include <pthread.h>
 
+#define TOLD_MS INT64_C(600000)
+
 struct permits {
     struct permits_options options;
     pthread_mutex_t mutex;
     struct limiter *limiter; /* this and what follows under the mutex */
     char *why_stopped;       /* NULL: evictions may be made */
     int64_t heard_ms;        /* when that was so */
+    GHashTable *told; /* what was said of a pod -> int64_t *: until when it is not said again */
 };
 
 static bool take_capability(const char *item, void *into)
@@ -40,6 +43,7 @@ struct permits *permits_new(const struct permits_options *options)
     permits->options = *options;
     pthread_mutex_init(&permits->mutex, NULL);
     permits->limiter = limiter_new(&options->limits);
+    permits->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (options->stopped)
         permits->why_stopped = g_strdup("whether they are is not known yet");
     return permits;
@@ -50,6 +54,7 @@ void permits_free(struct permits *permits)
     if (!permits)
         return;
     limiter_free(permits->limiter);
+    g_hash_table_unref(permits->told);
     pthread_mutex_destroy(&permits->mutex);
     g_free(permits->why_stopped);
     g_free(permits);
@@ -114,6 +119,28 @@ struct limiter *permits_lock(struct permits *permits, int64_t *ret_now_ms)
 void permits_unlock(struct permits *permits)
 {
     pthread_mutex_unlock(&permits->mutex);
+}
+
+static gboolean is_over(gpointer what, gpointer until_ms, gpointer now_ms)
+{
+    return *(const int64_t *)until_ms <= *(const int64_t *)now_ms;
+}
+
+bool permits_may_tell(struct permits *permits, const char *uid, const char *what)
+{
+    int64_t now_ms = now_of(permits);
+    const int64_t until_ms = now_ms + TOLD_MS;
+    g_autofree char *key = g_strconcat(uid, " ", what, NULL);
+
+    pthread_mutex_lock(&permits->mutex);
+    g_hash_table_foreach_remove(permits->told, is_over, &now_ms);
+    const bool may = !g_hash_table_contains(permits->told, key) &&
+                     g_hash_table_size(permits->told) < PERMITS_TOLD_MAX;
+    if (may)
+        g_hash_table_insert(permits->told, g_steal_pointer(&key),
+                            g_memdup2(&until_ms, sizeof until_ms));
+    pthread_mutex_unlock(&permits->mutex);
+    return may;
 }
 
 enum limit permits_forbid(struct permits *permits, enum ender ender, const char *ns)

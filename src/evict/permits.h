@@ -45,6 +45,10 @@ enum limit permits_forbid(struct permits *permits, enum ender ender, const char 
 /* The same, and without one the eviction takes its place, which one of limiter_done, _doubt and _withdraw ends. */
 enum limit permits_take(struct permits *permits, enum ender ender, const char *ns, const char *uid);
 
+/* Whether this is to be said of the pod in an Event: not if the same was within the last ten minutes, or too much is. */
+#define PERMITS_TOLD_MAX 1024
+bool permits_may_tell(struct permits *permits, const char *uid, const char *what);
+
 /* The limiter, locked, and what its clock says. */
 struct limiter *permits_lock(struct permits *permits, int64_t *ret_now_ms);
 void permits_unlock(struct permits *permits);

@@ -249,6 +249,7 @@ static enum outcome send_letter(struct events *events, const struct letter *lett
                                   .controller = CONTROLLER,
                                   .instance = events->instance,
                                   .note = letter->note,
+                                  .normal = info->normal,
                               });
     }
     const struct api_call call = {

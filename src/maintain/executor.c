@@ -181,7 +181,8 @@ static bool keep(struct execution *execution, const struct relocation *plan, gui
 
 /* The pod goes, and its successor is Ready; or it has gone by itself. */
 static bool take_step(const struct executor *executor, const struct relocation_step *step,
-                      guint n_ready, enum executor_event *ret_event, GError **error)
+                      const char *goal, guint n_ready, enum executor_event *ret_event,
+                      GError **error)
 {
     /* It does not say for whom: that is another tenant's affair. */
     g_autofree char *note =
@@ -201,6 +202,8 @@ static bool take_step(const struct executor *executor, const struct relocation_s
                             .alone = !step->to};
     const struct drain_query query = {
         .client = executor->client,
+        .store = executor->store,
+        .whom = goal,
         .pods = &pod,
         .n_pods = 1,
         .ender = ENDER_PLAN,
@@ -237,8 +240,12 @@ static void tell_node(const struct executor *executor, const struct executor_new
                                      step->owner ? "; its successor is Ready" : "")
                    : g_strdup_printf("a plan has ended %s/%s on this node", step->ns, step->name);
 
-    if (eviction_tell_node(executor->client, step->from, text, news->event == EXECUTOR_FAILED,
-                           &failure) == OUTCOME_OK)
+    const struct pod_event event = {.cause = news->event == EXECUTOR_FAILED ? POD_EVENT_PLAN_STOPPED
+                                                                            : POD_EVENT_PLAN_MOVED,
+                                    .name = step->from,
+                                    .uid = step->from,
+                                    .note = text};
+    if (eviction_tell(executor->client, &event, &failure) == OUTCOME_OK)
         return;
     g_autofree char *complaint =
         g_strdup_printf("no Event of node %s could be written: %s", step->from, failure->message);
@@ -283,7 +290,7 @@ static bool step_once(struct execution *execution, const struct relocation *plan
         return true;
     if (!keep(execution, plan, moved, error) || !note(executor, &news, error))
         return false;
-    const bool taken = take_step(executor, step, news.n_ready, &news.event, &failure);
+    const bool taken = take_step(executor, step, plan->goal, news.n_ready, &news.event, &failure);
     news.why = taken ? NULL : failure->message;
     if (!taken) {
         note(executor, &news, NULL);

@@ -43,7 +43,8 @@ struct executor_past {
 
 struct executor {
     struct api_client *client;
-    struct permits *permits; /* these as struct door_order has them */
+    struct store *store; /* as struct door_order has it; so have these: */
+    struct permits *permits;
     struct leadership *leadership;
     uint64_t term;
     struct keeping *keeping;

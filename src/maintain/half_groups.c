@@ -210,6 +210,8 @@ static void prepare(struct ending *ending, struct half_groups *half, const struc
     *ending = (struct ending){.half = half,
                               .group = group,
                               .order = {.client = half->client,
+                                        .store = half->store,
+                                        .whom = group->title,
                                         .ender = ENDER_GANG_STRICT,
                                         .permits = half->permits,
                                         .ns = pod->ns,
@@ -375,6 +377,22 @@ static bool may_begin(const struct half_groups *half)
     return !stopped && (limit == LIMIT_NONE || limit == LIMIT_NAMESPACE);
 }
 
+/* Of the first of its pods. */
+static void tell_paused(struct half_groups *half, const struct half_group *group, int64_t pause_ms)
+{
+    const struct bound_pod *pod = &g_array_index(group->pods, struct bound_pod, 0);
+    g_autofree char *note = g_strdup_printf(
+        "The group %s stays half and cannot be ended; nobody tries for %" G_GINT64_FORMAT
+        " s (--gang-strict).",
+        group->title, pause_ms / 1000);
+    struct ending ending;
+
+    if (group->pods->len == 0)
+        return;
+    prepare(&ending, half, group, pod, NULL);
+    door_tell(&ending.order, DOOR_PAUSED, note);
+}
+
 /* It is tried again later if it could not be ended, and later each time. */
 static void try_group(struct half_groups *half, const struct half_group *group)
 {
@@ -382,9 +400,11 @@ static void try_group(struct half_groups *half, const struct half_group *group)
     const bool ok = end_group(half, group);
     const char *owner = owner_of(half, group);
 
-    if (!ok)
-        pauses_begin(half->pauses, group->ns, owner, clock_ms());
-    else if (g_hash_table_size(half->sent) > n_sent)
+    const int64_t pause_ms = ok ? 0 : pauses_begin(half->pauses, group->ns, owner, clock_ms());
+
+    if (pause_ms > 0)
+        tell_paused(half, group, pause_ms);
+    else if (ok && g_hash_table_size(half->sent) > n_sent)
         pauses_end(half->pauses, group->ns, owner);
 }
 

@@ -77,9 +77,8 @@ static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row
         "back for it for %" G_GINT64_FORMAT " s",
         row->node,
         pauses_left(reclaimer->pauses, ns, memory->controller, reclaimer->now_ms) / 1000);
-    reclaimer_post(reclaimer, POD_EVENT_RECLAIMS,
-                   &(struct pod_view){.ns = row->ns, .name = row->name, .uid = row->claim->uid},
-                   note);
+    const struct door_order order = reclaimer_order(reclaimer, row->ns, row->name, row->claim->uid);
+    door_tell(&order, DOOR_PAUSED, note);
 }
 
 /* Of those that ended for it, who still count in the minute, whoever serves then. */
@@ -195,21 +194,25 @@ enum fate {
     FATE_EVICTED,
 };
 
-static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_row *row,
-                         const struct evictee *evictee, int64_t gpus)
+static void log_evicted(const struct claim_row *row, const struct evictee *evictee, int64_t gpus,
+                        const char *claimant)
 {
     g_autofree char *pod = g_strdup_printf("%s/%s", evictee->ns, evictee->name);
-    g_autofree char *claimant = g_strdup_printf("%s/%s", row->ns, row->name);
     g_autofree char *cards = reclaimer_cards(gpus);
-    g_autofree char *note =
-        g_strdup_printf("namespace %s has more than its quota's min; it gives %s on %s back to %s",
-                        evictee->ns, cards, row->node, claimant);
 
     log_event(LOG_LEVEL_INFO, "evicted: its namespace gives back", LOG_TEXT("pod", pod),
               LOG_TEXT("node", row->node), LOG_TEXT("cards", cards), LOG_TEXT("for", claimant));
-    reclaimer_post(
-        reclaimer, POD_EVENT_RECLAIMED,
-        &(struct pod_view){.ns = evictee->ns, .name = evictee->name, .uid = evictee->uid}, note);
+}
+
+/* Free with g_free. */
+static char *note_of(const struct claim_row *row, const char *ns, int64_t gpus,
+                     const char *claimant)
+{
+    g_autofree char *cards = reclaimer_cards(gpus);
+
+    return g_strdup_printf(
+        "namespace %s has more than its quota's min; it gives %s on %s back to %s", ns, cards,
+        row->node, claimant);
 }
 
 /* Under the lock. */
@@ -304,8 +307,12 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
     if (fate != FATE_EVICTED)
         return fate;
     struct door_order order = reclaimer_order(reclaimer, known.ns, known.name, uid);
+    g_autofree char *claimant = g_strdup_printf("%s/%s", row->ns, row->name);
+    g_autofree char *note = note_of(row, known.ns, gpus, claimant);
     order.is_wanted = is_wanted;
     order.data = &giving;
+    order.whom = claimant;
+    order.note = note;
     enum door_answer answer = door_look(&order, &evictee, &failure);
     if (answer == DOOR_FAILED)
         return FATE_LATER;
@@ -317,7 +324,7 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
     const enum fate end =
         note_outcome(reclaimer, &order, &evictee, answer, failure ? failure->message : "");
     if (end == FATE_EVICTED)
-        tell_evicted(reclaimer, row, &known, gpus);
+        log_evicted(row, &known, gpus, claimant);
     return end;
 }
 

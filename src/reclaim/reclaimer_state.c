@@ -111,7 +111,9 @@ struct door_order reclaimer_order(struct reclaimer *reclaimer, const char *ns, c
 {
     static const struct door_api api = {read_pod, send_eviction};
 
-    return (struct door_order){.api = &api,
+    return (struct door_order){.cluster = reclaimer->args.cluster,
+                               .store = reclaimer->args.store,
+                               .api = &api,
                                .api_data = reclaimer,
                                .ender = ENDER_RECLAIM,
                                .permits = reclaimer->permits,

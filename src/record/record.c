@@ -55,6 +55,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_OUTLOOK] = "outlook",
     [RECORD_CLAIMS] = "claims",
     [RECORD_MOVE] = "move",
+    [RECORD_EVICTION] = "eviction",
     [RECORD_BOOKING] = "booking",
     [RECORD_LOST] = "lost",
     [RECORD_HEADER] = "header",
@@ -237,6 +238,19 @@ static void write_move(struct record *record, struct json_writer *writer,
         json_key_string(writer, "why", move->why);
 }
 
+static void write_eviction(struct record *record, struct json_writer *writer,
+                           const struct observed_eviction *eviction)
+{
+    record->key = g_strdup(eviction->uid);
+    json_key_string(writer, "key", eviction->uid);
+    json_key_string(writer, "result", eviction->outcome);
+    json_key_string(writer, "capability", eviction->capability);
+    json_key_string(writer, "for", eviction->whom);
+    json_key_string(writer, "namespace", eviction->ns);
+    json_key_string(writer, "name", eviction->name);
+    json_key_string(writer, "node", eviction->node);
+}
+
 static void write_held(struct json_writer *writer, const struct held_node *node)
 {
     g_autoptr(record_pods) pods = record_pods_new();
@@ -290,6 +304,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_OUTLOOK] = RECORD_OUTLOOK,
     [OBSERVED_CLAIMS] = RECORD_CLAIMS,
     [OBSERVED_MOVE] = RECORD_MOVE,
+    [OBSERVED_EVICTION] = RECORD_EVICTION,
 };
 
 static uint64_t number_of(const struct observation *what)
@@ -427,6 +442,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_MOVE:
         write_move(record, writer, what->move);
+        break;
+    case OBSERVED_EVICTION:
+        write_eviction(record, writer, what->eviction);
         break;
     case OBSERVED_PROMISE:
         record->key = g_strdup(what->stray->uid);

@@ -28,6 +28,9 @@
  *   {"n":10,"kind":"move","key":UID,"result":"moved","plan":"kube-system/empty-n1","namespace":NS,
  *    "name":POD,"node":FROM,"to":NODE,"why":…}   a step of a plan that a ConfigMap orders
  *
+ *   {"n":10,"kind":"eviction","key":UID,"result":"evicted","capability":"reclaim","for":"ml/big",
+ *    "namespace":NS,"name":POD,"node":NODE}      what the API server said to an eviction
+ *
  *   {"n":10,"kind":"promise","object":{…}}        a promise is stray (queue/strays.h), and of
  *   {"n":10,"kind":"promise-gone","key":UID,"result":DIALECT}  whom it is not, or no longer
  *
@@ -100,6 +103,7 @@ enum record_kind {
     RECORD_OUTLOOK,       /* decisions go by it from here on */
     RECORD_CLAIMS,        /* all claims on lent quota */
     RECORD_MOVE,          /* a step of a plan that is carried out; changes nothing by itself */
+    RECORD_EVICTION,      /* the answer to one; changes nothing by itself */
     RECORD_BOOKING,       /* one that was open where the file begins */
     RECORD_LOST,          /* that many are missing here */
     RECORD_HEADER,

@@ -420,6 +420,7 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_OUTLOOK_BEGUN:
     case RECORD_OUTLOOK:
     case RECORD_MOVE:
+    case RECORD_EVICTION:
     case RECORD_BOOKING:
     case RECORD_LOST:
     case RECORD_HEADER:

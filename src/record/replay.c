@@ -154,6 +154,7 @@ static const struct {
     [RECORD_OUTLOOK_BEGUN] = {replay_event, .is_event = true},
     [RECORD_OUTLOOK] = {replay_event, .is_event = true},
     [RECORD_MOVE] = {pass_over, .is_event = true},
+    [RECORD_EVICTION] = {pass_over, .is_event = true},
     [RECORD_BOOKING] = {replay_booking, .is_event = true, .has_booking = true},
     [RECORD_LOST] = {lose},
     [RECORD_HEADER] = {read_header},

@@ -56,6 +56,14 @@ enum observed {
     OBSERVED_OUTLOOK,        /* decisions go by it from here on */
     OBSERVED_CLAIMS,         /* claims */
     OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
+    OBSERVED_EVICTION,       /* key: the UID of a pod, eviction */
+};
+
+/* The API server has answered an eviction, or has not. */
+struct observed_eviction {
+    const char *capability, *outcome; /* as in gpuledger_evictions_total */
+    const char *whom;                 /* for whom it ends, for people */
+    const char *ns, *name, *uid, *node;
 };
 
 /* A step of a plan that is carried out. */
@@ -106,6 +114,7 @@ struct observation {
     bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
     const struct idleness *idleness; /* NULL: none */
     const struct observed_move *move;
+    const struct observed_eviction *eviction;
     const struct stray *stray;
 };
 

@@ -17,6 +17,11 @@ static const struct pod_event_info table[POD_EVENT_N] = {
     [POD_EVENT_INVALID] = {"GPURequestInvalid", "Binding"},
     [POD_EVENT_RECLAIMED] = {"GPUQuotaReclaimed", "Evicting"},
     [POD_EVENT_RECLAIMS] = {"GPUQuotaReclaims", "Scheduling"},
+    [POD_EVENT_MOVED] = {"GPUPodMoved", "Evicting", .normal = true},
+    [POD_EVENT_EVICTION_REFUSED] = {"GPUEvictionRefused", "Evicting"},
+    [POD_EVENT_EVICTIONS_PAUSED] = {"GPUEvictionsPaused", "Evicting"},
+    [POD_EVENT_PLAN_MOVED] = {"GPUPlanMoved", "Evicting", .normal = true},
+    [POD_EVENT_PLAN_STOPPED] = {"GPUPlanStopped", "Evicting"},
     [POD_EVENT_QUOTA_LABEL] = {"GPUQuotaLabel", "Auditing"},
     [POD_EVENT_QUOTA_UNKEPT] = {"GPUQuotaUnkept", "Auditing", "Namespace"},
 };

@@ -321,6 +321,7 @@ bool store_resume_node(struct store *store, const char *name);
 
 /* Tells the observer of a step of a plan; of the store nothing changes. */
 void store_tell_move(struct store *store, const struct observed_move *move);
+void store_tell_eviction(struct store *store, const struct observed_eviction *eviction);
 /* Under the lock. */
 const struct rejects *store_rejects(const struct store *store);
 /* All pauses, those of a few nodes at a time under the lock, as rejects_walk has it. */

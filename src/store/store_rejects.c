@@ -28,6 +28,16 @@ void store_tell_move(struct store *store, const struct observed_move *move)
                   &(struct observation){OBSERVED_MOVE, number, .key = move->uid, .move = move});
 }
 
+void store_tell_eviction(struct store *store, const struct observed_eviction *eviction)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_EVICTION, number, .key = eviction->uid,
+                                        .eviction = eviction});
+}
+
 const struct rejects *store_rejects(const struct store *store)
 {
     return store->rejects;

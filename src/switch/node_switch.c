@@ -339,9 +339,14 @@ static enum door_answer evict(const struct leaving *leaving)
 {
     const struct node_switch *with = leaving->looking->with;
     const struct pod_view *pod = leaving->pod;
-    const struct evictee evictee = {
-        .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
+    const struct evictee evictee = {.ns = (char *)pod->ns,
+                                    .name = (char *)pod->name,
+                                    .uid = (char *)pod->uid,
+                                    .node = (char *)leaving->looking->view.name};
+    g_autofree char *whom = g_strdup_printf("node %s", evictee.node);
     const struct door_order order = {.client = with->client,
+                                     .store = with->store,
+                                     .whom = whom,
                                      .ender = ENDER_SWITCH,
                                      .permits = with->permits,
                                      .ns = pod->ns,

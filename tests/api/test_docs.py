@@ -462,6 +462,14 @@ def check_container(tap):
               "Containerfile: the program, in the image and for krew")
 
 
+def check_events(tap):
+    """Every reason of an Event is explained, and no other."""
+    reasons = set(re.findall(r'= \{"(GPU\w+)"', text("src/store/pod_event.c")))
+    rows = re.findall(r"^\| ((?:`GPU\w+`(?:, )?)+) \|", text("docs/troubleshooting.md"), re.M)
+    told = {reason for row in rows for reason in re.findall(r"GPU\w+", row)}
+    tap.equal(sorted(told), sorted(reasons), "docs/troubleshooting.md: Events")
+
+
 def check(tap):
     with Server(snapshot=SNAPSHOT) as server:
         for name in DOCUMENTS:
@@ -490,6 +498,7 @@ def check(tap):
     check_dialects(tap)
     check_kueue(tap)
     check_symptoms(tap)
+    check_events(tap)
     check_annotations(tap)
     check_guard(tap)
     check_urls(tap)

@@ -5,9 +5,11 @@
 #include "base/metrics.h"
 #include "evicting_api.h"
 #include "kube/clock.h"
+#include "store/store.h"
 #include "suite.h"
 
-static const struct evictee web = {.ns = (char *)"ml", .name = (char *)"web", .uid = (char *)"u1"};
+static const struct evictee web = {
+    .ns = (char *)"ml", .name = (char *)"web", .uid = (char *)"u1", .node = (char *)"n1"};
 static struct permits *permits;
 static unsigned n_wanted;
 static bool wanted;
@@ -302,6 +304,136 @@ START_TEST(a_pod_has_to_have_run_for_a_while)
 }
 END_TEST
 
+/* --- what is said --------------------------------------------------------------------------------- */
+
+struct listener {
+    struct observer base;
+    GString *heard;
+};
+
+static uint64_t number_of(struct observer *observer)
+{
+    return 1;
+}
+
+static void hear(struct observer *observer, const struct observation *observation)
+{
+    const struct observed_eviction *eviction = observation->eviction;
+
+    ck_assert_int_eq(observation->what, OBSERVED_EVICTION);
+    ck_assert_str_eq(observation->key, eviction->uid);
+    g_string_append_printf(((struct listener *)observer)->heard, "%s %s/%s %s for %s: %s;",
+                           eviction->capability, eviction->ns, eviction->name, eviction->node,
+                           eviction->whom, eviction->outcome);
+}
+
+static const struct {
+    enum ender ender;
+    int status;
+    const char *text;
+    const char *event;   /* NULL: none */
+    bool tried;          /* also when it is only tried */
+    const char *outcome; /* that is recorded */
+} told[] = {
+    {ENDER_PLAN, 201, NULL, "GPUPodMoved", false, "plans ml/web n1 for ml/big: evicted;"},
+    {ENDER_RECLAIM, 201, NULL, "GPUQuotaReclaimed", false,
+     "reclaim ml/web n1 for ml/big: evicted;"},
+    {ENDER_GANG_STRICT, 403, NULL, "GPUEvictionRefused", true,
+     "gang-strict ml/web n1 for ml/big: failed;"},
+    {ENDER_SWITCH, 429, SAYS_BUDGET, "GPUEvictionRefused", true,
+     "calendar ml/web n1 for ml/big: budget;"},
+    {ENDER_PLAN, 429, SAYS_MOVING, "GPUEvictionRefused", true,
+     "plans ml/web n1 for ml/big: moving;"},
+    {ENDER_PLAN, 500, NULL, NULL, false, "plans ml/web n1 for ml/big: unknown;"},
+};
+
+static unsigned count_events(const char *reason)
+{
+    g_autofree char *word = reason ? g_strdup_printf("\"reason\":\"%s\"", reason) : NULL;
+
+    return count_requests("/ml/events ", word);
+}
+
+/* An Event of the pod, without a word of for whom, and a line of the record. */
+START_TEST(each_answer_is_told_and_recorded)
+{
+    struct listener listener = {{number_of, hear}, g_string_new(NULL)};
+    struct store *store = store_new(&(struct store_options){.policy = &policies[0]});
+    struct door_order asked;
+
+    allow_one();
+    store_set_observer(store, &listener.base);
+    asked = order();
+    asked.ender = told[_i].ender;
+    asked.store = store;
+    asked.note = "because";
+    asked.whom = "ml/big";
+    answer("/eviction ", FAKE_ALWAYS, told[_i].status, told[_i].text);
+    answer("/events ", FAKE_ALWAYS, 201, NULL);
+    door_try(&asked, &web, NULL);
+    ck_assert_uint_eq(count_events(NULL), told[_i].tried);
+    ck_assert_str_eq(listener.heard->str, "");
+    clock_skip_ms(600000); /* it may be said again */
+    door_end(&asked, &web, NULL);
+    ck_assert_str_eq(listener.heard->str, told[_i].outcome);
+    const unsigned n = told[_i].event ? 1 + told[_i].tried : 0;
+    ck_assert_uint_eq(count_events(NULL), n);
+    if (n > 0)
+        ck_assert_uint_eq(count_events(told[_i].event), n);
+    ck_assert_uint_eq(count_requests("/ml/events ", "ml/big"), 0);
+    store_free(store);
+    g_string_free(listener.heard, TRUE);
+}
+END_TEST
+
+/* However often it is tried. What ends is said each time. */
+START_TEST(a_refusal_is_said_once_in_ten_minutes)
+{
+    struct door_order asked;
+
+    permits = permits_new(&(struct permits_options){0});
+    asked = order();
+    asked.note = "because";
+    answer("/eviction ", 3, 403, NULL);
+    answer("/eviction ", FAKE_ALWAYS, 201, NULL);
+    answer("/events ", FAKE_ALWAYS, 201, NULL);
+    door_end(&asked, &web, NULL);
+    clock_skip_ms(599999);
+    door_end(&asked, &web, NULL);
+    ck_assert_uint_eq(count_events("GPUEvictionRefused"), 1);
+    clock_skip_ms(1);
+    door_end(&asked, &web, NULL);
+    ck_assert_uint_eq(count_events("GPUEvictionRefused"), 2);
+    door_end(&asked, &web, NULL);
+    door_end(&asked, &web, NULL);
+    ck_assert_uint_eq(count_events("GPUPodMoved"), 2);
+    door_tell(&asked, DOOR_PAUSED, "for a while");
+    door_tell(&asked, DOOR_PAUSED, "for a while");
+    ck_assert_uint_eq(count_events("GPUEvictionsPaused"), 1);
+    /* Who runs a command sees it. */
+    asked.permits = NULL;
+    clock_skip_ms(600000);
+    door_tell(&asked, DOOR_PAUSED, "for a while");
+    ck_assert_uint_eq(count_events("GPUEvictionsPaused"), 1);
+}
+END_TEST
+
+/* What a tenant makes anew adds up to nothing. */
+START_TEST(so_much_is_said_at_most)
+{
+    unsigned n = 0;
+
+    permits = permits_new(&(struct permits_options){0});
+    for (int i = 0; i < 2 * PERMITS_TOLD_MAX; i++) {
+        g_autofree char *uid = g_strdup_printf("%d", i);
+        n += permits_may_tell(permits, uid, "x");
+    }
+    ck_assert_uint_eq(n, PERMITS_TOLD_MAX);
+    clock_skip_ms(600000);
+    ck_assert(permits_may_tell(permits, "0", "x"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("door");
@@ -311,6 +443,9 @@ int main(void)
     tcase_add_test(tests, what_ends_takes_its_place);
     tcase_add_loop_test(tests, the_outcome_says_whether_the_place_is_kept, 0,
                         G_N_ELEMENTS(answers));
+    tcase_add_loop_test(tests, each_answer_is_told_and_recorded, 0, G_N_ELEMENTS(told));
+    tcase_add_test(tests, a_refusal_is_said_once_in_ten_minutes);
+    tcase_add_test(tests, so_much_is_said_at_most);
     tcase_add_test(tests, what_is_not_wanted_takes_no_place);
     tcase_add_test(tests, a_command_has_no_limits);
     tcase_add_test(tests, nothing_ends_while_evictions_are_stopped);

@@ -464,10 +464,13 @@ START_TEST(where_one_is_refused_after_all_the_others_wait)
     struct half_groups *half = start(NULL, -1);
     pass(1);
     ck_assert_uint_eq(count_evictions(), 2);
-    ck_assert_uint_eq(count_requests("/events ", NULL), 1);
+    ck_assert_uint_eq(count_requests("/events ", "GPUPodMoved"), 1);
+    ck_assert_uint_eq(count_requests("/events ", "GPUEvictionRefused"), 1);
+    ck_assert_uint_eq(count_requests("/events ", "GPUEvictionsPaused"), 1);
     pass(1); /* the first is not evicted again */
     ck_assert_uint_eq(count_evictions(), 4);
-    ck_assert_uint_eq(count_requests("/events ", NULL), 3);
+    ck_assert_uint_eq(count_requests("/events ", "GPUPodMoved"), 3);
+    ck_assert_uint_eq(count_requests("/events ", NULL), 5);
     pass(3);
     ck_assert_uint_eq(count_evictions(), 4);
     half_groups_free(half);

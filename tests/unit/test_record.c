@@ -55,6 +55,34 @@ START_TEST(a_node_whose_plugin_is_away_is_known)
 }
 END_TEST
 
+/* The ledger goes by the watch. */
+START_TEST(what_is_said_of_an_eviction_changes_nothing)
+{
+    const struct observed_eviction eviction = {"reclaim", "evicted", "team/big", "ml",
+                                               "web",     "u1",      "n1"};
+
+    list_all();
+    add_running("u1", "4", "n1");
+    for (int i = 0; i < 2; i++) {
+        struct record *record = record_new(&(struct observation){.what = OBSERVED_EVICTION,
+                                                                 .number = ++number,
+                                                                 .key = eviction.uid,
+                                                                 .eviction = &eviction});
+        g_autofree char *line = g_strdup_printf(
+            "{\"n\":%" G_GUINT64_FORMAT ",\"kind\":\"eviction\",\"key\":\"u1\",\"result\":"
+            "\"evicted\",\"capability\":\"reclaim\",\"for\":\"team/big\",\"namespace\":"
+            "\"ml\",\"name\":\"web\",\"node\":\"n1\"}",
+            number);
+        ck_assert_str_eq(record->text->str, line);
+        note(record); /* before the file begins, and in it */
+        if (i == 0)
+            begin_file();
+    }
+    ck_assert_ptr_nonnull(ledger_get(store_lock(replay_store(next_file)), "u1"));
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 /* A node that is being changed is so for a minute, and not for one more with each file. */
 START_TEST(since_when_a_node_is_being_changed_is_known)
 {
@@ -541,6 +569,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
     tcase_add_loop_test(tests, a_node_whose_plugin_is_away_is_known, 0, 2);
+    tcase_add_test(tests, what_is_said_of_an_eviction_changes_nothing);
     tcase_add_loop_test(tests, since_when_a_node_is_being_changed_is_known, 0, 2);
     tcase_add_loop_test(tests, a_pod_that_vanished_is_known, 0, 2);
     tcase_add_loop_test(tests, a_stray_promise_is_known, 0, 5);

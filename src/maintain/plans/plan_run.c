@@ -479,6 +479,7 @@ static bool execute(struct run *run, GError **error)
     const struct moves moves = {args->with->client, args->with->ns, MOVES_PLAN};
     const struct executor executor = {
         .client = args->with->client,
+        .store = args->with->store,
         .permits = args->with->permits,
         .leadership = args->with->leadership,
         .term = args->term,
@@ -514,6 +515,20 @@ static bool execute(struct run *run, GError **error)
     return ok;
 }
 
+static void tell_paused(const struct run *run, const char *text)
+{
+    const struct plan_aim *aim = &run->args->order->aim;
+
+    if (run->waiter_uid)
+        door_tell(&(struct door_order){.client = run->args->with->client,
+                                       .ender = ENDER_PLAN,
+                                       .permits = run->args->with->permits,
+                                       .ns = aim->ns,
+                                       .name = aim->name,
+                                       .uid = run->waiter_uid},
+                  DOOR_PAUSED, text);
+}
+
 /* It goes on with another one. Who cannot be helped has another turn later. A pod for which room was kept in vain may be
  * made anew, so its controller waits; one that has been helped is helped once. */
 static void leave_waiter(struct run *run, bool ok, const char *why)
@@ -526,9 +541,11 @@ static void leave_waiter(struct run *run, bool ok, const char *why)
         paused ? g_strdup_printf("%s is passed over for an hour: %s", status->waiter, reason)
                : g_strdup_printf("room for %s has been made", status->waiter);
 
-    if (paused)
+    if (paused) {
         pauses_begin(run->args->waiters, run->args->order->aim.ns, run->waiter_controller,
                      clock_ms());
+        tell_paused(run, text);
+    }
     if (run->waiter_uid)
         g_hash_table_replace(run->args->passed, g_strdup(run->waiter_uid),
                              g_memdup2(&until_ms, sizeof until_ms));
