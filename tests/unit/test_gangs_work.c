@@ -146,6 +146,86 @@ START_TEST(who_has_a_place_keeps_it)
 }
 END_TEST
 
+#define MANY 512
+#define NEEDED 256
+
+static unsigned asked; /* nodes' sides */
+static int n_behind;   /* the first of the group */
+static uint64_t version; /* of all nodes */
+
+static bool takes(void *data, const char *uid)
+{
+    asked++;
+    return atoi(uid + strlen("large-")) >= n_behind;
+}
+
+static uint64_t version_of(void *data, const char *uid)
+{
+    return version;
+}
+
+static const struct gang_gate gate = {takes, NULL, version_of};
+
+/* All of a large group have places, and binds of all of them have come. */
+static void arrive(void)
+{
+    const struct pod_group_claim claim = {.name = "large", .min = NEEDED, .timeout_ms = 600000};
+
+    room = MANY;
+    for (int i = 0; i < MANY; i++) {
+        g_autofree char *uid = g_strdup_printf("large-%d", i);
+        ck_assert(gangs_join(gangs, "ml", &claim, uid, GANG_PENDING, &(struct gang_source){0}));
+    }
+    ck_assert_int_eq(ask("large-0", "pool"), GANG_YES);
+}
+
+/* Of how many the Binding is due. */
+static int look_at_all(void)
+{
+    int due = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        g_autofree char *uid = g_strdup_printf("large-%d", i);
+        due += gangs_arrive(gangs, uid, now_ms + i, &gate) == GANG_YES;
+    }
+    now_ms += GANG_ANSWER_MS;
+    return due;
+}
+
+/* Each member asks about each other once in a while, and not at each of its looks. */
+START_TEST(waiting_for_plugins_takes_as_much_as_there_are_members)
+{
+    arrive();
+    version = 1;
+    n_behind = MANY - NEEDED + 1;
+    asked = 0;
+    ck_assert_int_eq(look_at_all(), 0);
+    ck_assert_uint_le(asked, 4 * MANY); /* and none of them has been asked about before */
+    for (int second = 0; second < 10; second++) {
+        asked = 0;
+        ck_assert_int_eq(look_at_all(), 0);
+        ck_assert_uint_ge(asked, MANY);
+        ck_assert_uint_le(asked, 3 * MANY);
+    }
+    n_behind--; /* one more is taken, though nothing of its node has changed */
+    ck_assert_int_gt(look_at_all(), 0);
+}
+END_TEST
+
+/* A node that has changed is asked at once. */
+START_TEST(a_plugin_is_asked_again_once_its_node_has_changed)
+{
+    arrive();
+    version = 1;
+    n_behind = MANY;
+    look_at_all();
+    now_ms -= GANG_ANSWER_MS;
+    version++;
+    n_behind = 0;
+    ck_assert_int_eq(gangs_arrive(gangs, "large-0", now_ms + MANY, &gate), GANG_YES);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gangs_work");
@@ -159,6 +239,8 @@ int main(void)
     tcase_add_test(tests, the_time_of_a_namespace);
     tcase_add_test(tests, where_time_is_played);
     tcase_add_test(tests, who_has_a_place_keeps_it);
+    tcase_add_test(tests, waiting_for_plugins_takes_as_much_as_there_are_members);
+    tcase_add_test(tests, a_plugin_is_asked_again_once_its_node_has_changed);
 
     return suite_run(suite);
 }

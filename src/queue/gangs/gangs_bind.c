@@ -2,23 +2,53 @@
 /* From bind's first look at a member to what became of its Binding. */
 #include "queue/gangs/gangs_state.h"
 
-static bool is_behind(const struct gang_gate *gate, const struct gang_member *member)
+/* One look of a member at its group. */
+struct looking {
+    const struct gangs *gangs;
+    const struct gang_gate *gate;
+    const struct gang_member *asked;
+    int64_t now_ms;
+};
+
+/* It was so a moment ago, and nothing of the node has changed. */
+static bool is_still_behind(const struct looking *looking, const struct gang_member *member,
+                            uint64_t version)
 {
-    return gate && !gate->takes(gate->data, member->uid);
+    return member->behind && version != 0 && member->answered == version &&
+           member->answered_in == looking->gangs->round && looking->now_ms >= member->answered_ms &&
+           looking->now_ms - member->answered_ms < GANG_ANSWER_MS;
+}
+
+static void ask_about(const struct looking *looking, struct gang_member *member)
+{
+    const struct gang_gate *gate = looking->gate;
+    const uint64_t version =
+        gate && gate->version ? gate->version(gate->data, member->uid) : 0;
+
+    if (!gate) {
+        member->behind = false;
+        return;
+    }
+    if (member != looking->asked && is_still_behind(looking, member, version))
+        return;
+    member->behind = !gate->takes(gate->data, member->uid);
+    member->answered = version;
+    member->answered_ms = looking->now_ms;
+    member->answered_in = looking->gangs->round;
 }
 
 /* Whose node's side takes them at once is due. False: they are too few for the group to begin, and nobody
  * is. Who was not taken at the last look is asked about first: most looks end there. */
-static bool begin(struct gang *gang, const struct gang_gate *gate, const struct gang_member *asked)
+static bool begin(struct gang *gang, const struct looking *looking)
 {
     uint32_t able = gang_arrived(gang);
 
     for (int before = 1; before >= 0; before--) {
         for (guint i = 0; i < gang->members->len && able >= gang->min; i++) {
             struct gang_member *member = gang->members->pdata[i];
-            if (member == asked || member->stage != ARRIVED || member->behind != before)
+            if (member == looking->asked || member->stage != ARRIVED || member->behind != before)
                 continue;
-            member->behind = is_behind(gate, member);
+            ask_about(looking, member);
             able -= member->behind;
         }
     }
@@ -62,8 +92,9 @@ enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_
     }
     if (gang->came_ms == 0)
         gang->came_ms = now_ms;
-    member->behind = is_behind(gate, member);
-    if (member->behind || !begin(gang, gate, member))
+    const struct looking looking = {gangs, gate, member, now_ms};
+    ask_about(&looking, member);
+    if (member->behind || !begin(gang, &looking))
         return GANG_BEHIND;
     make_due(gangs, gang, now_ms);
     return GANG_YES;

@@ -123,6 +123,7 @@ void gangs_image_begin(struct gangs_image *image, struct gangs *gangs, uint32_t 
 
     image->gangs = gangs;
     image->generation = generation;
+    gangs->round++;
     roll_begin_image(&gangs->roll, save_group, image);
     roll_begin_image(&gangs->tenant_roll, save_tenant, image);
     g_hash_table_iter_init(&iter, gangs->rests); /* few: they end */

@@ -58,6 +58,9 @@ struct gang_member {
     bool barred;         /* see GANG_BARRED */
     bool ours;           /* bound with its group, by its Binding */
     bool behind;         /* ARRIVED, and its node's side did not take it at the last look */
+    uint64_t answered;   /* its node's version then; 0: not known */
+    int64_t answered_ms;
+    uint64_t answered_in; /* struct gangs, round */
     uint32_t says;       /* how many the group needs; 0: nothing */
     int64_t says_timeout_ms;
     uint32_t came_with; /* how many it needed when this one came, if it is bound; 0: not known */
@@ -82,6 +85,7 @@ struct gangs {
      * gangs_turns.c: int64_t * */
     GHashTable *rests;
     uint64_t room_ends[GANG_ROOM_N];
+    uint64_t round; /* of what nodes' sides have answered: an image has none of it */
     bool news;
 };
 

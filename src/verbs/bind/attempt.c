@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verbs/bind/attempt.h"
 
+#include "core/ledger.h"
 #include "store/booking.h"
 #include "store/steering.h"
 #include "verbs/gang/gang_gate.h"
@@ -307,6 +308,14 @@ static bool takes(void *data, const char *uid)
     return answer == ADMISSION_YES;
 }
 
+static uint64_t version_of(void *data, const char *uid)
+{
+    struct ledger *ledger = store_ledger(((const struct gate *)data)->store);
+    const struct allocation *held = ledger_get(ledger, uid);
+
+    return held ? ledger_version_at(ledger, node_own(held->node)->place) : 0;
+}
+
 /* The place is of no use: filter will look for another one. */
 static enum attempt_step give_back(struct attempt *attempt, struct store *store, enum reason reason,
                                    GError **error)
@@ -338,7 +347,7 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
 
     if (held && !g_str_equal(held->node->name, attempt->args->node))
         return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);
-    switch (gangs_arrive(gangs, uid, moment->now_ms, &(struct gang_gate){takes, &gate})) {
+    switch (gangs_arrive(gangs, uid, moment->now_ms, &(struct gang_gate){takes, &gate, version_of})) {
     case GANG_NONE:
         return place(attempt, store, ledger, moment, error);
     case GANG_YES:
