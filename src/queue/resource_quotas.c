@@ -111,14 +111,27 @@ static bool is_full(const struct resource_quotas *quotas, const char *ns)
 
 /* Whether that is new. */
 static bool leave_out(struct resource_quotas *quotas, const struct resource_quota_view *view,
-                      uint32_t generation, const GArray *limits)
+                      uint32_t generation, GArray *limits)
 {
-    bool news = false;
+    const struct left_out quota = {view->ns, view->name, generation, limits};
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
 
     for (guint i = 0; i < limits->len; i++)
-        news |= left_out_add(quotas->left_out, view->ns, view->name, generation,
-                             g_array_index(limits, struct limit, i).key);
-    return news;
+        g_ptr_array_add(keys, (gpointer)g_array_index(limits, struct limit, i).key);
+    g_ptr_array_add(keys, NULL);
+    return left_out_add(quotas->left_out, &quota, (const char *const *)keys->pdata);
+}
+
+/* Others take the places of those that are gone. */
+static void take_in(struct resource_quotas *quotas, const char *ns)
+{
+    struct left_out left_out;
+    g_autofree char *name = NULL;
+
+    while (!is_full(quotas, ns) && left_out_take(quotas->left_out, ns, &name, &left_out)) {
+        g_ptr_array_add(quotas->all, quota_new(ns, name, left_out.generation, left_out.limits));
+        g_clear_pointer(&name, g_free);
+    }
 }
 
 struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas)
@@ -249,6 +262,7 @@ bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_q
     if (limits->len > 0)
         g_ptr_array_add(quotas->all, quota_new(view->ns, view->name, generation,
                                                g_steal_pointer(&limits)));
+    take_in(quotas, view->ns);
     return !closed;
 }
 
@@ -259,6 +273,7 @@ void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, cons
     left_out_remove(quotas->left_out, ns, name);
     if (quota)
         g_ptr_array_remove(quotas->all, quota);
+    take_in(quotas, ns);
 }
 
 bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
@@ -270,7 +285,12 @@ bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
         if (quota->generation != generation)
             g_ptr_array_remove_index(quotas->all, i);
     }
-    return left_out_sweep(quotas->left_out, generation) || quotas->all->len < before;
+    const bool fewer = quotas->all->len < before;
+    const bool opened = left_out_sweep(quotas->left_out, generation);
+    g_auto(GStrv) spaces = left_out_spaces(quotas->left_out);
+    for (char **ns = spaces; *ns; ns++)
+        take_in(quotas, *ns);
+    return opened || fewer;
 }
 
 /* --- adding up ------------------------------------------------------------------------------ */

@@ -149,8 +149,8 @@ END_TEST
 #define MANY 512
 #define NEEDED 256
 
-static unsigned asked; /* nodes' sides */
-static int n_behind;   /* the first of the group */
+static unsigned asked;   /* nodes' sides */
+static int n_behind;     /* the first of the group */
 static uint64_t version; /* of all nodes */
 
 static bool takes(void *data, const char *uid)

@@ -354,14 +354,56 @@ START_TEST(a_namespace_with_too_many_closes_itself_alone)
     }
     store_delete_resource_quota(extender.store,
                                 &(struct resource_quota_view){.ns = "ml", .name = "q3"});
-    expect_closed("ml", MIBS("100"), true); /* nobody knows what it says */
+    expect_closed("ml", MIBS("100"), false); /* the other has its place */
     SET_QUOTA("q64", {LIMIT_MEM, "50"});
-    expect_closed("ml", MIBS("100"), false);
-    expect("ml", MIBS("100"), ""); /* it counts */
+    expect("ml", MIBS("100"), ""); /* and counts */
     SET_QUOTA("q65", {LIMIT_MEM, "9999"});
     expect_closed("ml", MIBS("10"), true);
     SET_QUOTA("q65", {LIMIT_MEM, "0"}); /* no limit */
     expect_closed("ml", MIBS("10"), false);
+}
+END_TEST
+
+/* What was left out counts as it was told last, once another one goes, by a list or alone. */
+START_TEST(another_one_takes_the_place_of_one_that_goes)
+{
+    begin(true);
+    for (int i = 0; i < RESOURCE_QUOTAS_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("q%02d", i);
+        SET_QUOTA(name, {LIMIT_MEM, "9999"});
+    }
+    SET_QUOTA("r", {LIMIT_MEM, "9999"});
+    SET_QUOTA("s", {LIMIT_MEM, "60"});
+    SET_QUOTA("r", {LIMIT_MEM, "50"});
+    expect_closed("ml", MIBS("10"), true);
+    SET_QUOTA("q00", {LIMIT_MEM, "0"});    /* limits nothing */
+    expect_closed("ml", MIBS("10"), true); /* "s" is left */
+    store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);
+    for (int i = 2; i < RESOURCE_QUOTAS_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("q%02d", i);
+        SET_QUOTA(name, {LIMIT_MEM, "9999"});
+    }
+    SET_QUOTA("r", {LIMIT_MEM, "70"});
+    SET_QUOTA("s", {LIMIT_MEM, "60"});
+    store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
+    expect_closed("ml", MIBS("10"), false);
+    expect("ml", MIBS("65"), "");
+    store_delete_resource_quota(extender.store,
+                                &(struct resource_quota_view){.ns = "ml", .name = "s"});
+    expect("ml", MIBS("65"), "small,large");
+}
+END_TEST
+
+START_TEST(what_a_dialect_has_no_key_for_is_not_left_out)
+{
+    g_autoptr(GHashTable) spaces = left_out_new();
+    g_autoptr(GArray) limits = g_array_new(FALSE, FALSE, 1);
+    const struct left_out quota = {"ml", "q", 1, limits};
+    const char *const keys[] = {LIMIT_MEM, NULL};
+
+    left_out_add(spaces, &quota, keys);
+    ck_assert(left_out_has(spaces, "ml", LIMIT_MEM));
+    ck_assert(!left_out_has(spaces, "ml", NULL));
 }
 END_TEST
 
@@ -405,6 +447,8 @@ int main(void)
     tcase_add_test(tcase, a_copy_knows_the_same);
     tcase_add_test(tcase, without_the_option_there_are_none);
     tcase_add_test(tcase, a_namespace_with_too_many_closes_itself_alone);
+    tcase_add_test(tcase, another_one_takes_the_place_of_one_that_goes);
+    tcase_add_test(tcase, what_a_dialect_has_no_key_for_is_not_left_out);
     tcase_add_test(tcase, a_list_opens_a_namespace_with_too_many);
     TCase *lists = tcase_create("lists");
     tcase_add_test(lists, they_are_waited_for_if_they_are_wanted);

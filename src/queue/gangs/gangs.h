@@ -45,7 +45,7 @@
 #define GANG_ASKED_MS 15000
 #define GANG_UNSEEN_MS 60000 /* who is known by filter's word alone */
 #define GANG_LOOK_MS 500     /* how often it is looked for places that were not there */
-#define GANG_ANSWER_MS 1000 /* a bind that waits looks once a second */
+#define GANG_ANSWER_MS 1000  /* a bind that waits looks once a second */
 #define GANG_FIRST_MS 5000 /* for which a group that has come goes before other pods on its nodes */
 #define GANG_TAKE_MS 1000  /* in which a device plugin that serves one pod at a time serves one */
 #define GANG_BACKOFF_MIN_MS 1000

@@ -22,8 +22,7 @@ static bool is_still_behind(const struct looking *looking, const struct gang_mem
 static void ask_about(const struct looking *looking, struct gang_member *member)
 {
     const struct gang_gate *gate = looking->gate;
-    const uint64_t version =
-        gate && gate->version ? gate->version(gate->data, member->uid) : 0;
+    const uint64_t version = gate && gate->version ? gate->version(gate->data, member->uid) : 0;
 
     if (!gate) {
         member->behind = false;

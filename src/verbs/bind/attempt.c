@@ -347,7 +347,8 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
 
     if (held && !g_str_equal(held->node->name, attempt->args->node))
         return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);
-    switch (gangs_arrive(gangs, uid, moment->now_ms, &(struct gang_gate){takes, &gate, version_of})) {
+    switch (
+        gangs_arrive(gangs, uid, moment->now_ms, &(struct gang_gate){takes, &gate, version_of})) {
     case GANG_NONE:
         return place(attempt, store, ledger, moment, error);
     case GANG_YES:
