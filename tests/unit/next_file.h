@@ -5,6 +5,7 @@
  * file knows what the store knew.
  */
 #include "literals.h"
+#include "recorded_line.h"
 
 #include "verbs/extender.h"
 #include "base/log.h"
@@ -30,14 +31,19 @@ static inline bool configure(void *data, const cJSON *options, struct store_opti
     return true;
 }
 
-static inline void setup(void)
+static inline void setup_with(struct store_options options)
 {
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    live_options = (struct store_options){.patience_ms = 60000};
+    live_options = options;
     live = store_new(&live_options);
     state = record_state_new();
     number = 0;
     next_file = NULL;
+}
+
+static inline void setup(void)
+{
+    setup_with((struct store_options){.patience_ms = 60000});
 }
 
 static inline void teardown(void)
@@ -61,7 +67,7 @@ static inline void play(const char *text)
 static inline void note(struct record *take_record)
 {
     if (next_file) {
-        g_string_append_c(take_record->text, '\n');
+        end_line(take_record);
         play(take_record->text->str);
     } else {
         record_state_note(state, take_record);

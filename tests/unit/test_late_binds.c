@@ -5,14 +5,8 @@
  */
 #include "core/ledger.h"
 #include "preempting_extender.h"
+#include "recorded_calls.h"
 #include "suite.h"
-
-#include "base/log.h"
-#include "record/record.h"
-#include "record/record_state.h"
-#include "record/replay.h"
-
-#include <string.h>
 
 #define KEPT_MS 600000
 #define VOLUME "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"v\"}}],"
@@ -342,56 +336,6 @@ END_TEST
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-static GString *lines;
-static struct record_state *known;
-static uint64_t number;
-
-static uint64_t give_number(struct observer *observer)
-{
-    return ++number;
-}
-
-/* As the recorder ends a line. */
-static void take(struct observer *observer, const struct observation *what)
-{
-    struct record *record = record_new(what);
-    struct json_writer writer = {record->text, true};
-
-    record_state_note(known, record);
-    if (record->body) {
-        json_key(&writer, "body");
-        ck_assert(record_body_encode(&writer, record->verb, record->body));
-        writer.comma = true;
-        json_key(&writer, "reply");
-        ck_assert(record_reply_encode(&writer, record->verb, record->reply));
-        json_end_object(&writer);
-    }
-    g_string_append_printf(lines, "%s\n", record->text->str);
-    record_free(record);
-}
-
-static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = keeping;
-    return true;
-}
-
-static void play(uint64_t calls)
-{
-    struct replay *replay = replay_new(&(struct replay_options){.configure = configure});
-
-    for (const char *at = lines->str, *stop; (stop = strchr(at, '\n')); at = stop + 1) {
-        g_autoptr(GError) error = NULL;
-        ck_assert_msg(replay_line(replay, at, (size_t)(stop - at), &error), "%.*s: %s",
-                      (int)(stop - at), at, error ? error->message : "");
-    }
-    ck_assert_uint_eq(replay_summary(replay)->calls, calls);
-    ck_assert_uint_eq(replay_summary(replay)->unchecked, 0);
-    ck_assert_uint_eq(replay_summary(replay)->different, 0);
-    replay_free(replay);
-}
-
 static void apply_pending(const char *uid)
 {
     store_apply_pod(extender.store,
@@ -413,24 +357,14 @@ static void show_pods(void)
 /* A file is full, and the next one begins with what is known. */
 static void begin_file(void)
 {
-    static const char *const header = "{\"kind\":\"header\",\"format\":4,\"options\":{}}\n";
-
     store_tell_known(extender.store);
-    if (lines)
-        g_string_free(lines, TRUE);
-    lines = g_string_new(header);
+    g_string_assign(lines, HEADER);
     record_state_write(known, lines);
 }
 
 START_TEST(a_record_has_it_wherever_a_file_begins)
 {
-    static struct observer observer = {give_number, take};
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    lines = g_string_new(NULL);
-    known = record_state_new();
-    number = 0;
-    store_set_observer(extender.store, &observer);
+    record_begin(extender.store);
     list(show_pods);
     apply_nominated(NULL); /* "low" has to end for it */
     store_delete_pod(extender.store, "low");
@@ -438,45 +372,35 @@ START_TEST(a_record_has_it_wherever_a_file_begins)
     expect("late", "8", 0, VOLUME, "n2", "n2");
     expect("urgent", "3", 100, "", "n2", "");
     expect("urgent", "3", 100, "", "n1", "n1");
-    play(3);
+    expect_played(&keeping, 3, 0);
     pass_time(1000);
     begin_file();
     expect("urgent", "3", 100, "", "n2", "");
     expect("urgent", "3", 100, "", "n1", "n1");
     pass_time(KEPT_MS);
     expect("urgent", "3", 100, "", "n2", "n2");
-    play(3);
-    store_set_observer(extender.store, NULL);
-    g_string_free(g_steal_pointer(&lines), TRUE);
-    record_state_free(known);
+    expect_played(&keeping, 3, 0);
+    record_end(extender.store);
 }
 END_TEST
 
 /* Likewise one that is nominated, for the rest of its time. */
 START_TEST(a_record_has_who_is_nominated)
 {
-    static struct observer observer = {give_number, take};
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    lines = g_string_new(NULL);
-    known = record_state_new();
-    number = 0;
-    store_set_observer(extender.store, &observer);
+    record_begin(extender.store);
     list(show_pods);
     store_delete_pod(extender.store, "low");
     apply_nominated(NULL);
     begin_file(); /* its time has not begun */
     expect("urgent", "3", 100, "", "n1", "");
-    play(1);
+    expect_played(&keeping, 1, 0);
     pass_time(KEPT_MS - 1);
     begin_file();
     expect("urgent", "3", 100, "", "n1", "");
     pass_time(1);
     expect("urgent", "3", 100, "", "n1", "n1");
-    play(2);
-    store_set_observer(extender.store, NULL);
-    g_string_free(g_steal_pointer(&lines), TRUE);
-    record_state_free(known);
+    expect_played(&keeping, 2, 0);
+    record_end(extender.store);
 }
 END_TEST
 

@@ -4,49 +4,15 @@
  * was, wherever a file begins and whatever came of other calls.
  */
 #include "preempting_extender.h"
+#include "recorded_calls.h"
 #include "suite.h"
 
-#include "base/log.h"
-#include "record/record.h"
-#include "record/replay.h"
-
-#include <string.h>
-
-static GString *lines;
-static uint64_t number;
-
-static uint64_t give_number(struct observer *observer)
-{
-    return ++number;
-}
-
-/* As the recorder ends a line. */
-static void take(struct observer *observer, const struct observation *what)
-{
-    struct record *record = record_new(what);
-    struct json_writer writer = {record->text, true};
-
-    if (record->body) {
-        json_key(&writer, "body");
-        ck_assert(record_body_encode(&writer, record->verb, record->body));
-        writer.comma = true;
-        json_key(&writer, "reply");
-        ck_assert(record_reply_encode(&writer, record->verb, record->reply));
-        json_end_object(&writer);
-    }
-    g_string_append_printf(lines, "%s\n", record->text->str);
-    record_free(record);
-}
+static const struct store_options options = {.patience_ms = 60000};
 
 static void begin(void)
 {
-    static struct observer observer = {give_number, take};
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    number = 0;
-    lines = g_string_new("{\"kind\":\"header\",\"format\":4,\"options\":{}}\n");
     setup();
-    store_set_observer(extender.store, &observer);
+    record_begin(extender.store);
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
     for (int i = 1; i <= 2; i++)
@@ -64,9 +30,8 @@ static void begin(void)
 
 static void end(void)
 {
-    store_set_observer(extender.store, NULL);
+    record_end(extender.store);
     teardown();
-    g_string_free(lines, TRUE);
 }
 
 static char *ask(const char *nodes)
@@ -80,28 +45,6 @@ static char *ask(const char *nodes)
 
     ck_assert(extender_preempt(&extender, body, strlen(body), reply, NULL));
     return g_string_free(reply, FALSE);
-}
-
-static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = (struct store_options){.patience_ms = 60000};
-    return true;
-}
-
-static void play(uint64_t calls, uint64_t different)
-{
-    struct replay *replay = replay_new(&(struct replay_options){.configure = configure});
-
-    for (const char *at = lines->str, *stop; (stop = strchr(at, '\n')); at = stop + 1) {
-        g_autoptr(GError) error = NULL;
-        ck_assert_msg(replay_line(replay, at, (size_t)(stop - at), &error), "%.*s: %s",
-                      (int)(stop - at), at, error ? error->message : "");
-    }
-    ck_assert_uint_eq(replay_summary(replay)->calls, calls);
-    ck_assert_uint_eq(replay_summary(replay)->unchecked, 0);
-    ck_assert_uint_eq(replay_summary(replay)->different, different);
-    replay_free(replay);
 }
 
 #define NODE(name, uid) "\"" name "\":{\"Pods\":[{\"UID\":\"" uid "\"}]}"
@@ -122,10 +65,10 @@ START_TEST(a_second_answer_is_given_again)
     ck_assert_ptr_nonnull(strstr(first, "\"a\""));
     ck_assert_str_eq(second, "{\"NodeNameToMetaVictims\":{}}");
     ck_assert_ptr_nonnull(strstr(lines->str, BEGAN));
-    play(2, 0);
+    expect_played(&options, 2, 0);
     /* What the line does not say is not so, whatever was answered before. */
     cut(BEGAN);
-    play(2, 1);
+    expect_played(&options, 2, 1);
 }
 END_TEST
 
@@ -142,20 +85,20 @@ START_TEST(what_counts_no_longer_is_not_told)
     g_autofree char *later = ask(NODE("n2", "x"));
     ck_assert_ptr_nonnull(strstr(later, "\"x\""));
     store_set_moment(extender.store, NULL);
-    play(4, 0);
+    expect_played(&options, 4, 0);
 }
 END_TEST
 
 START_TEST(a_file_may_begin_between_two_calls)
 {
-    g_autofree char *known = g_strdup(lines->str);
+    g_autofree char *before = g_strdup(lines->str);
     const uint64_t last = number;
 
     g_free(ask(NODE("n1", "a")));
-    g_string_assign(lines, known);
+    g_string_assign(lines, before);
     number = last;
     g_free(ask(NODE("n2", "x")));
-    play(1, 0);
+    expect_played(&options, 1, 0);
 }
 END_TEST
 
@@ -168,13 +111,8 @@ START_TEST(what_cannot_be_understood_is_an_error)
     cut(BEGAN);
     g_string_insert(lines, strstr(lines->str, ",\"body\":{\"Pod\"") - lines->str,
                     ",\"recalled\":{\"nodes\":{}}");
-    struct replay *replay = replay_new(&(struct replay_options){.configure = configure});
-    bool understood = true;
-    for (const char *at = lines->str, *stop; understood && (stop = strchr(at, '\n')); at = stop + 1)
-        understood = replay_line(replay, at, (size_t)(stop - at), &error);
-    ck_assert(!understood);
+    ck_assert_ptr_null(play_lines(&options, &error));
     ck_assert_ptr_nonnull(strstr(error->message, "field 'recalled': field 'uid': missing"));
-    replay_free(replay);
 }
 END_TEST
 

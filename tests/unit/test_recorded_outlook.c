@@ -4,17 +4,11 @@
  * decisions again.
  */
 #include "literals.h"
+#include "recorded_calls.h"
 #include "suite.h"
 
-#include "base/log.h"
 #include "policy/demand.h"
-#include "record/record.h"
-#include "record/replay.h"
 #include "store/store_state.h"
-#include "verbs/extender.h"
-
-#include <check.h>
-#include <string.h>
 
 #define MEM "aliyun.com/gpu-mem"
 #define COUNT "aliyun.com/gpu-count"
@@ -22,31 +16,6 @@
 
 static struct extender extender;
 static struct store_options options;
-static GString *lines;
-static uint64_t number;
-
-static uint64_t give_number(struct observer *observer)
-{
-    return ++number;
-}
-
-/* As the recorder ends a line. */
-static void take(struct observer *observer, const struct observation *what)
-{
-    struct record *record = record_new(what);
-    struct json_writer writer = {record->text, true};
-
-    if (record->body) {
-        json_key(&writer, "body");
-        ck_assert(record_body_encode(&writer, record->verb, record->body));
-        writer.comma = true;
-        json_key(&writer, "reply");
-        ck_assert(record_reply_encode(&writer, record->verb, record->reply));
-        json_end_object(&writer);
-    }
-    g_string_append_printf(lines, "%s\n", record->text->str);
-    record_free(record);
-}
 
 static void add_node(int i, int units, int cards, const char *policy)
 {
@@ -78,14 +47,9 @@ static void expect_pods(int n, const char *units)
 
 static void begin(const char *policy)
 {
-    static struct observer observer = {give_number, take};
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    number = 0;
-    lines = g_string_new("{\"kind\":\"header\",\"format\":4,\"options\":{}}\n");
     options = (struct store_options){.patience_ms = 60000, .policy = policy_find(policy)};
     extender = (struct extender){.store = store_new(&options)};
-    store_set_observer(extender.store, &observer);
+    record_begin(extender.store);
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
     for (int i = 0; i < NODES; i++)
@@ -98,9 +62,8 @@ static void begin(const char *policy)
 
 static void teardown(void)
 {
-    store_set_observer(extender.store, NULL);
+    record_end(extender.store);
     g_clear_pointer(&extender.store, store_free);
-    g_string_free(lines, TRUE);
 }
 
 static char *ask(const char *units)
@@ -161,28 +124,6 @@ START_TEST(no_call_makes_a_model_once_the_thread_does)
 }
 END_TEST
 
-static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = options;
-    return true;
-}
-
-static void play(uint64_t calls)
-{
-    struct replay *replay = replay_new(&(struct replay_options){.configure = configure});
-
-    for (const char *at = lines->str, *stop; (stop = strchr(at, '\n')); at = stop + 1) {
-        g_autoptr(GError) error = NULL;
-        ck_assert_msg(replay_line(replay, at, (size_t)(stop - at), &error), "%.*s: %s",
-                      (int)(stop - at), at, error ? error->message : "");
-    }
-    ck_assert_uint_eq(replay_summary(replay)->calls, calls);
-    ck_assert_uint_eq(replay_summary(replay)->unchecked, 0);
-    ck_assert_uint_eq(replay_summary(replay)->different, 0);
-    replay_free(replay);
-}
-
 static void change(int round)
 {
     for (int i = 0; i < NODES; i++)
@@ -207,7 +148,7 @@ START_TEST(a_replay_goes_over_at_the_same_place)
     g_free(ask("7"));
     ck_assert_ptr_nonnull(strstr(lines->str, "\"kind\":\"outlook-begun\""));
     ck_assert_ptr_nonnull(strstr(lines->str, "\"kind\":\"outlook\""));
-    play(10);
+    expect_played(&options, 10, 0);
 }
 END_TEST
 
@@ -228,7 +169,7 @@ START_TEST(a_file_that_begins_makes_its_own)
     store_refresh_outlook(extender.store);
     g_free(ask("7"));
     ck_assert_ptr_nonnull(strstr(lines->str, "\"withoutModel\":true"));
-    play(8);
+    expect_played(&options, 8, 0);
 }
 END_TEST
 
@@ -253,7 +194,7 @@ START_TEST(a_file_that_begins_meanwhile_begins_anew)
     store_refresh_outlook(extender.store);
     ck_assert_uint_eq(models(), before + 1);
     g_free(ask("7"));
-    play(8);
+    expect_played(&options, 8, 0);
 }
 END_TEST
 
@@ -270,7 +211,7 @@ START_TEST(a_file_that_does_not_say_so_has_the_next_call_make_it)
     g_free(ask("7"));
     ck_assert_uint_eq(models(), before + 1);
     ck_assert_ptr_null(strstr(lines->str, "withoutModel"));
-    play(4);
+    expect_played(&options, 4, 0);
 }
 END_TEST
 

@@ -3,89 +3,25 @@
  * In which elastic quota a pod counts is known to whoever plays a file of a record, whatever its label says
  * by then. The live store tells all that it is given itself.
  */
-#include "literals.h"
+#include "next_file.h"
 
-#include "base/log.h"
 #include "queue/share_amounts.h"
-#include "record/record_state.h"
-#include "record/replay.h"
-#include "suite.h"
-#include "verbs/extender.h"
 
-#include <string.h>
-
-#define MEM "aliyun.com/gpu-mem"
 #define LABEL "quota.scheduling.koordinator.sh/"
 
-static const struct store_options options = {.patience_ms = 60000, .elastic_quotas = true};
-static struct store *live;
-static struct record_state *state;
-static uint64_t number;
 static bool loses;
-static struct replay *next_file; /* NULL until it has begun */
-
-static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = options;
-    return true;
-}
-
-static void play(const char *text)
-{
-    for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
-        g_autoptr(GError) error = NULL;
-        ck_assert_msg(replay_line(next_file, at, (size_t)(end - at), &error), "%.*s: %s",
-                      (int)(end - at), at, error ? error->message : "");
-    }
-}
 
 static uint64_t give_number(struct observer *observer)
 {
     return loses ? 0 : ++number;
 }
 
-/* As the recorder writes it. */
-static void finish_call(struct record *record)
-{
-    struct json_writer writer = {record->text, true};
-
-    json_key(&writer, "body");
-    ck_assert(record_body_encode(&writer, record->verb, record->body));
-    writer.comma = true;
-    json_key(&writer, "reply");
-    ck_assert(record_reply_encode(&writer, record->verb, record->reply));
-    json_end_object(&writer);
-}
-
 static void take(struct observer *observer, const struct observation *what)
 {
     struct record *record = record_new(what);
 
-    if (!record)
-        return;
-    if (record->body)
-        finish_call(record);
-    if (next_file) {
-        g_string_append_c(record->text, '\n');
-        play(record->text->str);
-    } else {
-        record_state_note(state, record);
-    }
-    record_free(record);
-}
-
-static void begin_file(void)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-
-    g_string_printf(text,
-                    "{\"kind\":\"header\",\"format\":4,\"before\":%" G_GUINT64_FORMAT
-                    ",\"options\":{}}\n",
-                    number);
-    record_state_write(state, text);
-    next_file = replay_new(&(struct replay_options){.configure = configure});
-    play(text->str);
+    if (record)
+        note(record);
 }
 
 static void add_quota(const char *name)
@@ -99,7 +35,7 @@ static void add_quota(const char *name)
                                             .in = {.inside = true, .tree = ""}});
 }
 
-static void add_node(const char *name)
+static void show_node(const char *name)
 {
     store_apply_node(
         live, &(struct node_view){.name = name,
@@ -107,45 +43,33 @@ static void add_node(const char *name)
 }
 
 /* `recorded`: a file begins with the first line. */
-static void set_up(bool recorded)
+static void begin_with(bool recorded)
 {
     static struct observer observer = {give_number, take};
 
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    live = store_new(&options);
-    state = record_state_new();
-    number = 0;
+    setup_with((struct store_options){.patience_ms = 60000, .elastic_quotas = true});
     loses = false;
-    next_file = NULL;
     store_set_observer(live, &observer);
     if (recorded)
         begin_file();
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(live, feed);
-    add_node("n1");
-    add_node("n2");
+    show_node("n1");
+    show_node("n2");
     add_quota("a");
     add_quota("b");
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(live, feed);
 }
 
-static void setup(void)
+static void begin(void)
 {
-    set_up(false);
+    begin_with(false);
 }
 
-static void setup_recorded(void)
+static void begin_recorded(void)
 {
-    set_up(true);
-}
-
-static void teardown(void)
-{
-    if (next_file)
-        replay_free(next_file);
-    record_state_free(state);
-    store_free(live);
+    begin_with(true);
 }
 
 /* Of "u"; by which key it was made nobody asks. */
@@ -304,13 +228,13 @@ int main(void)
     Suite *suite = suite_create("recorded quotas");
     TCase *tests = tcase_create("recorded quotas");
 
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, begin, teardown);
     tcase_add_test(tests, a_file_that_goes_on_knows_where_pods_count);
     tcase_add_loop_test(tests, a_record_that_begins_anew_knows_it, 0, 2);
     tcase_add_loop_test(tests, a_seal_that_comes_back_changes_nothing, 0, 2);
     suite_add_tcase(suite, tests);
     TCase *recorded = tcase_create("recorded");
-    tcase_add_checked_fixture(recorded, setup_recorded, teardown);
+    tcase_add_checked_fixture(recorded, begin_recorded, teardown);
     tcase_add_test(recorded, what_was_not_counted_yet_is_not_counted_again);
     suite_add_tcase(suite, recorded);
     return suite_run(suite);

@@ -4,16 +4,10 @@
  * work left; and a record of it gives the same decisions again.
  */
 #include "literals.h"
+#include "recorded_calls.h"
 #include "suite.h"
 
-#include "base/log.h"
-#include "record/record.h"
-#include "record/replay.h"
 #include "store/store_state.h"
-#include "verbs/extender.h"
-
-#include <check.h>
-#include <string.h>
 
 #define HARD 3 /* nodes of eight cards: that the pod does not fit is not found out */
 #define NAMES "[\"n0\",\"n1\",\"n2\",\"room\"]"
@@ -21,32 +15,7 @@
 
 static struct extender extender;
 static struct store_options options;
-static GString *lines;
-static uint64_t number;
 static struct moment moment;
-
-static uint64_t give_number(struct observer *observer)
-{
-    return ++number;
-}
-
-/* As the recorder ends a line. */
-static void take(struct observer *observer, const struct observation *what)
-{
-    struct record *record = record_new(what);
-    struct json_writer writer = {record->text, true};
-
-    if (record->body) {
-        json_key(&writer, "body");
-        ck_assert(record_body_encode(&writer, record->verb, record->body));
-        writer.comma = true;
-        json_key(&writer, "reply");
-        ck_assert(record_reply_encode(&writer, record->verb, record->reply));
-        json_end_object(&writer);
-    }
-    g_string_append_printf(lines, "%s\n", record->text->str);
-    record_free(record);
-}
 
 static void add_node(const char *name, int cards)
 {
@@ -64,16 +33,11 @@ static void add_node(const char *name, int cards)
 
 static void setup(void)
 {
-    static struct observer observer = {give_number, take};
-
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    number = 0;
-    lines = g_string_new("{\"kind\":\"header\",\"format\":4,\"options\":{}}\n");
     options = (struct store_options){.patience_ms = 60000};
     extender = (struct extender){.store = store_new(&options)};
     moment = (struct moment){.now_ns = INT64_C(1767225600000000000), .now_ms = 100000};
     store_set_moment(extender.store, &moment);
-    store_set_observer(extender.store, &observer);
+    record_begin(extender.store);
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
     for (int i = 0; i < HARD; i++) {
@@ -87,9 +51,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    store_set_observer(extender.store, NULL);
+    record_end(extender.store);
     g_clear_pointer(&extender.store, store_free);
-    g_string_free(lines, TRUE);
 }
 
 /* Whether some node takes the pod. */
@@ -113,35 +76,13 @@ static bool passes(const char *uid)
     return strstr(reply->str, "\"NodeNames\":[\"room\"]") != NULL;
 }
 
-static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = options;
-    return true;
-}
-
-static void play(uint64_t calls)
-{
-    struct replay *replay = replay_new(&(struct replay_options){.configure = configure});
-
-    for (const char *at = lines->str, *stop; (stop = strchr(at, '\n')); at = stop + 1) {
-        g_autoptr(GError) error = NULL;
-        ck_assert_msg(replay_line(replay, at, (size_t)(stop - at), &error), "%.*s: %s",
-                      (int)(stop - at), at, error ? error->message : "");
-    }
-    ck_assert_uint_eq(replay_summary(replay)->calls, calls);
-    ck_assert_uint_eq(replay_summary(replay)->unchecked, 0);
-    ck_assert_uint_eq(replay_summary(replay)->different, 0);
-    replay_free(replay);
-}
-
 START_TEST(each_node_has_its_turn)
 {
     for (int i = 0; i < HARD; i++)
         ck_assert(!passes("u"));
     ck_assert(passes("u"));
     ck_assert(!passes("u")); /* it is known no more */
-    play(HARD + 2);
+    expect_played(&options, HARD + 2, 0);
 }
 END_TEST
 
@@ -151,7 +92,7 @@ START_TEST(each_pod_has_its_own)
         g_autofree char *uid = g_strdup_printf("u%d", i);
         ck_assert(!passes(uid));
     }
-    play(2 * HARD);
+    expect_played(&options, 2 * HARD, 0);
 }
 END_TEST
 
@@ -167,7 +108,7 @@ START_TEST(it_is_forgotten)
         store_tell_known(extender.store);
     }
     ck_assert(!passes("u"));
-    play(HARD + 1);
+    expect_played(&options, HARD + 1, 0);
 }
 END_TEST
 
