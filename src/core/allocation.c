@@ -401,3 +401,18 @@ bool allocation_equal(const struct allocation *a, const struct allocation *b)
     }
     return true;
 }
+
+struct share share_of_ask(const struct card_ask *ask)
+{
+    return (struct share){
+        .memory = ask->memory,
+        .container = ask->container,
+        .card = CARD_UNKNOWN,
+        .core = ask->core,
+        .exclusive = ask->exclusive,
+        .init = ask->init,
+        .sidecar = ask->sidecar,
+        .device = ask->device,
+        .devices = ask->device ? ask->count : 0,
+    };
+}

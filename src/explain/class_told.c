@@ -67,11 +67,7 @@ void class_told_encode(struct json_writer *writer, const struct class_told *told
     json_key_string(writer, "name", told->name);
     json_key_string(writer, "from", told->from);
     json_key_string(writer, "note", told->note);
-    json_key(writer, "idleSeconds");
-    if (told->idle_s > 0)
-        json_int(writer, told->idle_s);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "idleSeconds", told->idle_s > 0, told->idle_s);
     json_end_object(writer);
 }
 

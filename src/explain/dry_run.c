@@ -137,11 +137,7 @@ static void encode_reasons(struct json_writer *writer, struct store *copy,
 static void encode_fate(struct json_writer *writer, bool fits, const char *node, const char *why)
 {
     json_key_bool(writer, "Fits", fits);
-    json_key(writer, "Node");
-    if (node)
-        json_string(writer, node);
-    else
-        json_null(writer);
+    json_key_string(writer, "Node", node);
     json_key_string(writer, "Why", why);
     json_key_object(writer, "Reasons");
 }

@@ -90,11 +90,7 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
     json_key_string(writer, "name", fit->name);
     json_key_string(writer, "asks", fit->asks);
     overlooked_encode(writer, fit->overlooked);
-    json_key(writer, "wanted");
-    if (fit->wanted > 0)
-        json_int(writer, fit->wanted);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "wanted", fit->wanted > 0, fit->wanted);
     json_key_int(writer, "fitting", fit->fitting);
     json_key_bool(writer, "capped", fit->capped);
     json_key_int(writer, "newNodes", fit->made);

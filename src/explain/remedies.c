@@ -93,11 +93,7 @@ static void encode_remedy(struct json_writer *writer, const struct remedy *remed
     json_key_string(writer, "from", remedy->from);
     json_key_string(writer, "to", remedy->to);
     encode_amounts(writer, remedy->amounts);
-    json_key(writer, "card");
-    if (remedy->kind == REMEDY_HEAL)
-        json_int(writer, remedy->card);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "card", remedy->kind == REMEDY_HEAL, remedy->card);
     json_key_array(writer, "pods");
     for (guint i = 0; remedy->pods && i < remedy->pods->len; i++) {
         const struct remedy_pod *pod = &g_array_index(remedy->pods, struct remedy_pod, i);

@@ -257,11 +257,7 @@ static void write_decision(const struct decision_row *row, void *data)
     json_key(writer, "refusals");
     write_refusals(writer, decision);
     json_key_string(writer, "node", decision->node);
-    json_key(writer, "card");
-    if (decision->card >= 0)
-        json_int(writer, decision->card);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "card", decision->card >= 0, decision->card);
     json_key_string(writer, "result", decision->result);
     json_key_string(writer, "policy", decision->policy);
     json_key_string(writer, "why", decision->why);

@@ -167,11 +167,7 @@ static void write_card(struct json_writer *writer, const struct node_copy *node,
     json_key_int(writer, "coreThousandths", card_core_told(card, card->core));
     json_key_int(writer, "coreUsedThousandths", card_core_told(card, card->core_used));
     json_key_int(writer, "holders", card->holders);
-    json_key(writer, "slots");
-    if (card->slots > 0)
-        json_int(writer, card->slots);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "slots", card->slots > 0, card->slots);
     json_end_object(writer);
 }
 
@@ -183,11 +179,7 @@ static void write_pool(struct json_writer *writer, const struct pool *pool)
     json_key_bool(writer, "shared", pool->shared);
     json_key_int(writer, "capacity", pool->capacity);
     json_key_int(writer, "used", pool->used);
-    json_key(writer, "memoryBytes");
-    if (pool->memory > 0)
-        json_int(writer, pool->memory);
-    else
-        json_null(writer);
+    json_key_known_int(writer, "memoryBytes", pool->memory > 0, pool->memory);
     json_end_object(writer);
 }
 

@@ -160,4 +160,6 @@ void json_key_object(struct json_writer *writer, const char *key);
 void json_key_array(struct json_writer *writer, const char *key);
 void json_key_string(struct json_writer *writer, const char *key, const char *value);
 void json_key_int(struct json_writer *writer, const char *key, int64_t value);
+/* null if it is not known. */
+void json_key_known_int(struct json_writer *writer, const char *key, bool known, int64_t value);
 void json_key_bool(struct json_writer *writer, const char *key, bool value);

@@ -254,6 +254,15 @@ void json_key_int(struct json_writer *writer, const char *key, int64_t value)
     json_int(writer, value);
 }
 
+void json_key_known_int(struct json_writer *writer, const char *key, bool known, int64_t value)
+{
+    json_key(writer, key);
+    if (known)
+        json_int(writer, value);
+    else
+        json_null(writer);
+}
+
 void json_key_bool(struct json_writer *writer, const char *key, bool value)
 {
     json_key(writer, key);

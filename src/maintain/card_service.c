@@ -98,15 +98,6 @@ static void begin_patch(struct json_writer *writer, GString *body, const char *v
     json_key_object(writer, "annotations");
 }
 
-static void write_annotation(struct json_writer *writer, const char *key, const char *value)
-{
-    json_key(writer, key);
-    if (value)
-        json_string(writer, value);
-    else
-        json_null(writer);
-}
-
 static void end_annotations(struct json_writer *writer)
 {
     json_end_object(writer);
@@ -182,7 +173,7 @@ static bool edit_annotation(const struct write *write, struct json_writer *write
 
     if (g_strcmp0(from, to) == 0)
         return false;
-    write_annotation(writer, key, to);
+    json_key_string(writer, key, to);
     note(write, field, from, to);
     return true;
 }
@@ -367,7 +358,7 @@ static enum outcome edit_health(const struct write *write, const cJSON *object, 
     if (write->query->dry_run)
         return OUTCOME_OK;
     begin_patch(&writer, body, head.version);
-    write_annotation(&writer, CORDONED_CARDS_KEY, ours_to);
+    json_key_string(&writer, CORDONED_CARDS_KEY, ours_to);
     end_annotations(&writer);
     write_gpus(&writer, to);
     json_end_object(&writer);

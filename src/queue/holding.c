@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/holding.h"
 
+#include "core/allocation.h"
+
 static int64_t measure(const struct holding_query *query, uint32_t i)
 {
     return query->measure(query->node, &query->shares[i], query->data);
@@ -42,15 +44,7 @@ uint32_t holding_ask(const struct request *request, struct share *shares)
         const struct card_ask *ask = &request->asks[i];
         const int32_t count = ask->device ? 1 : ask->count;
         for (int32_t j = 0; j < count && n < REQUEST_ASKS_MAX; j++)
-            shares[n++] = (struct share){.memory = ask->memory,
-                                         .container = ask->container,
-                                         .card = CARD_UNKNOWN,
-                                         .core = ask->core,
-                                         .exclusive = ask->exclusive,
-                                         .init = ask->init,
-                                         .sidecar = ask->sidecar,
-                                         .device = ask->device,
-                                         .devices = ask->device ? ask->count : 0};
+            shares[n++] = share_of_ask(ask);
     }
     return n;
 }

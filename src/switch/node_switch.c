@@ -219,11 +219,7 @@ static void write_word(struct json_writer *writer, const char *key, const struct
 {
     if (!word->set)
         return;
-    json_key(writer, key);
-    if (word->text)
-        json_string(writer, word->text);
-    else
-        json_null(writer);
+    json_key_string(writer, key, word->text);
 }
 
 static bool is_ours(const cJSON *taint)

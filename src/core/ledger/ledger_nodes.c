@@ -168,11 +168,14 @@ const GPtrArray *ledger_nodes(const struct ledger *ledger)
     return ledger->sorted;
 }
 
-void ledger_redraw(struct ledger *ledger, struct node *node)
+/* After its topology or its pods have changed; `topology` NULL: that has not. */
+static void redraw(struct ledger *ledger, struct node *node, const struct topology *topology)
 {
     const uint64_t hardware = node_own(node)->hardware;
     const size_t cards = (size_t)node->n_cards;
 
+    if (topology)
+        node_set_topology(node, topology);
     sketch_draw(node);
     /* Pods that state no card count by what the others state. */
     const bool otherwise = granted_otherwise(node);
@@ -184,27 +187,19 @@ void ledger_redraw(struct ledger *ledger, struct node *node)
     ledger->n_cards += (size_t)node->n_cards - cards;
 }
 
+void ledger_redraw(struct ledger *ledger, struct node *node)
+{
+    redraw(ledger, node, NULL);
+}
+
 struct node *ledger_set_topology(struct ledger *ledger, const char *name,
                                  const struct topology *topology)
 {
     static const struct topology none = {.memory_unit = 1};
     struct node *node = ledger_intern_node(ledger, name);
 
-    if (!topology)
-        topology = &none;
-    const uint64_t hardware = node_own(node)->hardware;
-    const size_t cards = (size_t)node->n_cards;
     node->present = true;
-    node_set_topology(node, topology);
-    sketch_draw(node);
-    /* Pods that state no card count by what the others state. */
-    const bool otherwise = granted_otherwise(node);
-    if (otherwise != node_own(node)->granted_otherwise) {
-        node_own(node)->granted_otherwise = otherwise;
-        node_set_unit(node, node->memory_unit);
-    }
-    ledger->supply += node_own(node)->hardware - hardware;
-    ledger->n_cards += (size_t)node->n_cards - cards;
+    redraw(ledger, node, topology ? topology : &none);
     ledger_note_freed(ledger, node);
     return node;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/seals/seals.h"
 
+#include "core/allocation.h"
 #include "core/ledger.h"
 #include "store/booking.h"
 #include "dialect/hold.h"
@@ -268,20 +269,8 @@ static struct allocation *hold_request(const struct pod_view *pod, const struct 
     held->terms = terms_ref(request->terms);
     held->match_amount = request->match_amount;
     held->alternative = true;
-    for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        held->shares[i] = (struct share){
-            .memory = ask->memory,
-            .container = ask->container,
-            .card = CARD_UNKNOWN,
-            .core = ask->core,
-            .exclusive = ask->exclusive,
-            .init = ask->init,
-            .sidecar = ask->sidecar,
-            .device = ask->device,
-            .devices = ask->device ? ask->count : 0,
-        };
-    }
+    for (uint32_t i = 0; i < request->n_asks; i++)
+        held->shares[i] = share_of_ask(&request->asks[i]);
     return held;
 }
 
