@@ -6,6 +6,7 @@
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
 #include "dialect/marks/card_order.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
 
@@ -331,19 +332,18 @@ static void look_at_unkept(struct audit_report *report, struct store *store)
 
 /* --- nodes that are left out ---------------------------------------------------------------- */
 
-static void find_pause(const struct rejects_pause *pause, void *data)
+static void find_backoff(const struct node_backoff_row *row, void *data)
 {
     const struct look *look = data;
 
-    audit_report_add(look->report,
-                     &(struct audit_finding){
-                         .cause = AUDIT_LEFT_OUT,
-                         .node = pause->node,
-                         .take_cluster = g_strdup_printf(
-                             "rejected pods: %" G_GUINT64_FORMAT " (%s)", pause->total,
-                             rejection_names[pause->last]),
-                         .take_ledger = rejects_tell(pause, 0),
-                     });
+    audit_report_add(look->report, &(struct audit_finding){
+                                       .cause = AUDIT_LEFT_OUT,
+                                       .node = row->node,
+                                       .take_cluster = g_strdup_printf(
+                                           "rejected pods: %" G_GUINT64_FORMAT " (%s)", row->total,
+                                           rejection_names[row->last]),
+                                       .take_ledger = node_backoff_text(row, 0),
+                                   });
 }
 
 /* --- promises that nobody asks for ------------------------------------------------------------ */
@@ -438,7 +438,7 @@ static void look_at_node(const struct look *from, struct store *store, const cha
         look_at_fullness(&look, &node->cards[i]);
     if (node && node->present)
         look_at_numbers(&look);
-    rejects_each(store_rejects(store), name, find_pause, &look);
+    node_backoff_each(parts_of(store_parts(store), &part_node_backoff), name, find_backoff, &look);
     strays_each(store_strays(store), name, find_promise, &look);
     store_unlock(store);
 }

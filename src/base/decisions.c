@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/decisions.h"
+#include "core/reason/reasons.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -30,9 +31,9 @@ static void row_free(gpointer data)
     g_free(row);
 }
 
-void decision_set_refusals(struct decision *decision, const uint64_t counts[REASON_N])
+void decision_set_refusals(struct decision *decision, const uint64_t counts[REASONS_MAX])
 {
-    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++) {
+    for (unsigned reason = REASON_NONE + 1; reason < reasons_count(); reason++) {
         unsigned at = DECISION_REASONS;
         while (at > 0 && counts[reason] > decision->refusals[at - 1].n)
             at--;

@@ -8,6 +8,7 @@
  * One ring for the process, like the metrics. Any thread; its lock is held to copy an entry.
  */
 #include "base/metrics.h"
+#include "core/reason/reasons.h"
 
 #include <gpuledger/reason.h>
 
@@ -30,7 +31,7 @@ struct decision {
 };
 
 /* Fills the refusals from how many nodes gave each reason. */
-void decision_set_refusals(struct decision *decision, const uint64_t counts[REASON_N]);
+void decision_set_refusals(struct decision *decision, const uint64_t counts[REASONS_MAX]);
 
 /* Copies what it needs. `now_s`: Unix time. */
 void decisions_note(const struct decision *decision, int64_t now_s);

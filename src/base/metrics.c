@@ -8,6 +8,7 @@
 
 #include "wire/rejection.h"
 #include "base/version.h"
+#include "core/reason/reasons.h"
 
 #include <gpuledger/reason.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CELLS_MAX 96
+#define CELLS_MAX REASONS_MAX
 
 static const char *const verb_names[VERB_N] = {
     [VERB_FILTER] = "filter",
@@ -92,7 +93,7 @@ static const char *const http_cut_names[HTTP_CUT_N] = {
 
 static const char *reason_name(unsigned cell)
 {
-    return cell == REASON_NONE ? NULL : reason_info((enum reason)cell)->code;
+    return cell == REASON_NONE || cell >= reasons_count() ? NULL : reason_info(cell)->code;
 }
 
 /* Cells are named by an array or by a function; a cell without a name is not written. */
@@ -190,7 +191,7 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                               "Calls of kube-scheduler that could not be understood.", "verb",
                               CELLS(verb_names)},
     [COUNTER_REFUSALS] = {"gpuledger_refusals_total", "Nodes refused, once for each pod and call.",
-                          "reason", REASON_N, NULL, reason_name},
+                          "reason", REASONS_MAX, NULL, reason_name},
     [COUNTER_BINDS] = {"gpuledger_binds_total", "Calls of the bind verb by how they ended.",
                        "result", CELLS(bind_result_names)},
     [COUNTER_BIND_DENIALS] = {"gpuledger_bind_denials_total",
@@ -314,7 +315,6 @@ static struct {
 
 static atomic_uint_fast64_t cells[COUNTER_N][CELLS_MAX];
 
-G_STATIC_ASSERT(REASON_N <= CELLS_MAX);
 G_STATIC_ASSERT(BIND_RESULT_N <= CELLS_MAX);
 G_STATIC_ASSERT(DENIAL_N <= CELLS_MAX);
 G_STATIC_ASSERT((int)ENDER_N *(int)EVICTION_OUTCOME_N <= CELLS_MAX);

@@ -251,7 +251,7 @@ struct store_options backend_store_options(const struct config *config)
         .wait_loss = config->wait_loss,
         .hold_ms = config->arrival_hold_ms,
         .n_places = config->arrival_places,
-        .rejects = *config_section(config, rejects),
+        .parts = config->parts,
         .model_label = config->quota_model_label,
         .pool_label = config->quota_pool_label,
         .resource_quotas = config->hami_resource_quotas,

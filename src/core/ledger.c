@@ -303,6 +303,7 @@ struct ledger *ledger_new(void)
     ledger->open = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
     ledger->asked = asked_order_new(&ledger->pulses);
+    ledger->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     ledger->at_place = g_ptr_array_new();
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
@@ -321,6 +322,7 @@ void ledger_free(struct ledger *ledger)
     node_blocks_free(ledger->blocks);
     pulses_clear(&ledger->pulses);
     g_hash_table_unref(ledger->open);
+    g_hash_table_unref(ledger->marks);
     g_ptr_array_unref(ledger->sorted);
     asked_order_free(ledger->asked);
     g_array_unref(ledger->free_places);

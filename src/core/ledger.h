@@ -14,7 +14,8 @@ struct node_pulse {
     /* Of all nodes that a ledger ever has at one place no two are of the same version, and neither is one
      * node after a change: then it is another version. */
     uint64_t version; /* not 0 */
-    uint64_t flagged; /* the last round of ledger_flag that named it */
+    uint32_t flagged; /* the last round of ledger_flag that named it */
+    uint32_t marks;   /* of ledger_mark, a bit each */
 };
 
 struct node_own {
@@ -94,8 +95,12 @@ struct node *ledger_next_node(struct ledger *ledger, struct node_cursor *cursor,
 /* For who is to ask about thousands of nodes, of which something else matters for a few: a round, in
  * which those are flagged by name, so that the others need no look-up. Numbers grow, so a node whose
  * number is not smaller than the round's has been flagged in it or later. Unknown nodes are ignored. */
-uint64_t ledger_flag_round(struct ledger *ledger);
+uint32_t ledger_flag_round(struct ledger *ledger);
 void ledger_flag(struct ledger *ledger, const char *name);
+
+/* The same for what lasts: a bit of the names of which a rule has something to say (gate/gate.h), until it is taken
+ * back, whether there is such a node or not. */
+void ledger_mark(struct ledger *ledger, const char *name, unsigned bit, bool on);
 
 /* Adds what another dialect reads of the same pod, before either is in a ledger. Both are taken.
  * NULL: they have more than ALLOCATION_SHARES_MAX together. */

@@ -10,6 +10,7 @@
 #include "wire/constraints.h"
 #include "wire/extender.h"
 #include "wire/kubernetes.h"
+#include "core/reason/reasons.h"
 
 #include <string.h>
 
@@ -109,7 +110,7 @@ static bool answer_one(struct store *store, struct json_arena *arena, struct fil
 static void encode_reasons(struct json_writer *writer, struct store *copy,
                            const struct trial_pod *pod, const struct filter_args *args)
 {
-    int64_t reasons[REASON_N] = {0}, barriers[BARRIER_N] = {0};
+    int64_t reasons[REASONS_MAX] = {0}, barriers[BARRIER_N] = {0};
     struct feasibility question;
 
     feasibility_init(&question, copy,
@@ -123,7 +124,7 @@ static void encode_reasons(struct json_writer *writer, struct store *copy,
             barriers[barrier]++;
     }
     feasibility_clear(&question);
-    for (unsigned i = REASON_NONE + 1; i < REASON_N; i++) {
+    for (unsigned i = REASON_NONE + 1; i < reasons_count(); i++) {
         if (reasons[i] > 0)
             json_key_int(writer, reason_info(i)->code, reasons[i]);
     }

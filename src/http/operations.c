@@ -242,7 +242,7 @@ static void handle_resume(void *context, const struct http_request *request,
         http_response_fail(response, MHD_HTTP_NOT_FOUND, "node '%s' is not known", name);
         return;
     }
-    const bool resumed = store_resume_node(store, name);
+    const bool resumed = store_order(store, "resume", name);
     if (resumed)
         log_event(LOG_LEVEL_INFO, "node resumed", LOG_TEXT("node", name));
     json_writer_init(&writer, response->body);

@@ -5,20 +5,28 @@
 #include "base/metrics.h"
 #include "store/node_copy.h"
 #include "store/node_walk.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
 
-static void add_left_out(const struct rejects_pause *pause, void *data)
+static void add_left_out(const struct node_backoff_row *row, void *data)
 {
-    if (pause->place.size == 0 && !g_hash_table_contains(data, pause->node))
-        g_hash_table_add(data, g_strdup(pause->node));
+    if (row->place.size == 0 && !g_hash_table_contains(data, row->node))
+        g_hash_table_add(data, g_strdup(row->node));
 }
 
 GHashTable *view_left_out(struct store *store)
 {
     GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    guint at = PART_BEGIN;
+    bool more;
 
-    store_rejects_each(store, add_left_out, names);
+    do {
+        store_lock_again(store);
+        more = node_backoff_walk(parts_of(store_parts(store), &part_node_backoff), &at,
+                                 add_left_out, names);
+        store_unlock(store);
+    } while (more);
     return names;
 }
 

@@ -24,6 +24,12 @@ static struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
     config->settings = settings_new(sections);
+    for (size_t i = 0, n = 0; parts_table[i]; i++) {
+        const struct section *section = parts_table[i]->section;
+        if (section)
+            config->parts[n++] =
+                (struct part_settings){parts_table[i], settings_block(config->settings, section)};
+    }
     config->words = g_ptr_array_new();
     config->warnings = g_ptr_array_new_with_free_func(g_free);
     options_each(option)

@@ -8,6 +8,7 @@
  * A struct config owns its strings. It is filled once and then only read: any thread.
  */
 #include "core/section/option.h"
+#include "gate/part.h"
 
 #include <glib.h>
 #include <gpuledger/dialect.h>
@@ -190,6 +191,7 @@ struct config {
     bool certs_renew;
 
     struct settings *settings; /* what sections hold */
+    struct part_settings parts[PART_ROWS_MAX + 1]; /* those of parts among them */
 
     GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
     GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */

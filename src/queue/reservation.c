@@ -233,7 +233,7 @@ static int64_t foresee(const struct node *node, const struct request *request)
 static bool is_passing(enum reason reason)
 {
     static const enum reason passing[] = {
-        REASON_CARD_UNHEALTHY, REASON_CARD_CLOSED,   REASON_CHANGING,   REASON_MODE_SWITCH_AHEAD,
+        REASON_CARD_UNHEALTHY, REASON_CARD_CLOSED,   REASON_CHANGING,
         REASON_PLUGIN_AWAY,    REASON_PLUGIN_SILENT, REASON_WORK_LIMIT,
     };
 

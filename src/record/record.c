@@ -7,6 +7,7 @@
 #include "record/queue_state.h"
 #include "record/usage_told.h"
 #include "wire/constraints.h"
+#include "wire/rejection.h"
 
 #include <string.h>
 
@@ -290,7 +291,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_CONCLUSION] = RECORD_CONCLUDE,
     [OBSERVED_ARRIVALS] = RECORD_ARRIVALS,
     [OBSERVED_WAITS] = RECORD_WAITS,
-    [OBSERVED_REJECTS] = RECORD_REJECTS,
+    [OBSERVED_PART] = RECORD_REJECTS,
     [OBSERVED_COMING] = RECORD_COMING,
     [OBSERVED_LEDGER] = RECORD_LEDGER,
     [OBSERVED_LEARNED] = RECORD_LEARNED,
@@ -463,8 +464,8 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_WAITS:
         waits_encode(begin_object(record, writer, "object"), what->waits);
         break;
-    case OBSERVED_REJECTS:
-        rejects_encode(begin_object(record, writer, "object"), what->rejects);
+    case OBSERVED_PART:
+        what->part->image->encode(begin_object(record, writer, "object"), what->image);
         break;
     case OBSERVED_COMING:
         json_raw(begin_object(record, writer, "object"), what->coming, strlen(what->coming));

@@ -5,6 +5,7 @@
 #include "record/usage_told.h"
 #include "wire/claim_sheet.h"
 #include "core/constraints.h"
+#include "wire/rejection.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
 {
@@ -170,16 +171,17 @@ static bool end_promise(struct replay *replay, const struct record_line *line, G
     return true;
 }
 
-static bool learn_rejects(struct replay *replay, const struct record_line *line, GError **error)
+static bool learn_part(struct replay *replay, const struct record_line *line, GError **error)
 {
-    return store_learn_rejects(replay->extender.store, replay->arena, line->object, error);
+    return store_learn_part(replay->extender.store, part_of_kind("rejects"), replay->arena,
+                            line->object, error);
 }
 
 static bool resume_node(struct replay *replay, const struct record_line *line, GError **error)
 {
     if (!line->key)
         return replay_fail(error, "field 'key': missing");
-    store_resume_node(replay->extender.store, line->key);
+    store_order(replay->extender.store, "resume", line->key);
     return true;
 }
 
@@ -431,7 +433,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_PROMISE] = set_promise,
     [RECORD_PROMISE_GONE] = end_promise,
     [RECORD_REJECTED] = reject_pod,
-    [RECORD_REJECTS] = learn_rejects,
+    [RECORD_REJECTS] = learn_part,
     [RECORD_COMING] = learn_coming,
     [RECORD_RESUME] = resume_node,
     [RECORD_CONFIGMAP] = apply_configmap,

@@ -5,26 +5,39 @@
 #include "core/ledger.h"
 #include "core/node.h"
 
-/* Of how many nodes somebody is on the way, has room kept or was rejected does not depend on how many
- * there are. */
-static uint64_t flag_nodes(const struct feasibility *question)
+/* Of how many nodes somebody is on the way or has room kept does not depend on how many there are. */
+static uint32_t flag_nodes(const struct feasibility *question)
 {
-    const uint64_t round = ledger_flag_round(question->ledger);
+    const uint32_t round = ledger_flag_round(question->ledger);
 
     hints_flag(question->hints, question->ledger);
     nominations_flag(question->nominees.nominations, question->ledger);
-    rejects_flag(question->rejects, question->ledger);
     return round;
 }
 
 bool feasibility_is_calm(const struct feasibility *question, const struct node_pulse *pulse)
 {
-    return question->flags > 0 && pulse->flagged < question->flags;
+    return question->flags > 0 && pulse->flagged < question->flags &&
+           !(pulse->marks & question->gates.marked);
 }
 
 static bool is_calm(const struct feasibility *question, const struct node *node)
 {
     return node && feasibility_is_calm(question, node_own(node)->pulse);
+}
+
+/* Of an older pod. */
+static bool shut_out(const void *data, const struct older_pod *pod, const struct node *node)
+{
+    const struct gates *gates = data;
+    const struct gate_who older = {.uid = pod->uid,
+                                   .ns = pod->ns,
+                                   .priority = pod->priority,
+                                   .request = pod->request,
+                                   .now_ns = gates->who.now_ns,
+                                   .now_ms = gates->who.now_ms};
+
+    return gates_shut_out(gates, &older, node) != REASON_NONE;
 }
 
 void feasibility_init(struct feasibility *question, struct store *store,
@@ -38,7 +51,6 @@ void feasibility_init(struct feasibility *question, struct store *store,
     *question = (struct feasibility){
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
-        .rejects = store_rejects(store),
         .strays = store_strays(store),
         .hints = store_hints(store),
         .ns = pod->ns ? pod->ns : "",
@@ -57,7 +69,8 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .nominees = &question->nominees,
                  .quotas = store_quotas(store),
                  .gangs = store_gangs(store),
-                 .rejects = store_rejects(store),
+                 .shut_out = shut_out,
+                 .gates = &question->gates,
                  .now_ms = moment->now_ms,
                  .patience_ns = patience_ns,
                  .hold_ms = about->without & WITHOUT_ORDER ? 0 : options->hold_ms,
@@ -66,12 +79,17 @@ void feasibility_init(struct feasibility *question, struct store *store,
     };
     work_begin(&question->work);
     question->barrier_work = constraints_size(pod->constraints) / WORK_VALUES;
-    question->gangs = store_gangs(store);
+    question->ground = (struct gate_ground){store_gangs(store), store_nominations(store)};
+    gates_begin(&question->gates, store_parts(store), &question->ground,
+                &(struct gate_who){.uid = pod->uid ? pod->uid : "",
+                                   .ns = question->ns,
+                                   .priority = pod->priority,
+                                   .request = about->request,
+                                   .now_ns = moment->now_ns,
+                                   .now_ms = moment->now_ms});
     question->uid = pod->uid;
     question->priority = pod->priority;
     question->late_ms = pod->binds_late ? options->volume_bind_ms : 0;
-    question->kept = gangs_keep_from(question->gangs, pod->uid, pod->priority) &&
-                     !(pod->uid && nominations_have(store_nominations(store), pod->uid));
     question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);
     question->nominees = store_nominees(store, &question->admission, pod);
     arrivals_settle(question->arrivals, &question->turn);
@@ -115,59 +133,6 @@ static const struct quota_room *limits(const struct feasibility *question)
     return question->without & WITHOUT_QUOTAS ? NULL : question->room;
 }
 
-int feasibility_unsealed(const struct feasibility *question, const struct node *node)
-{
-    int n = 0;
-
-    for (guint i = 0; i < node->allocations->len && node->n_unsealed > 0; i++) {
-        const struct allocation *other = node->allocations->pdata[i];
-        n += other->distrust == DISTRUST_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
-    }
-    return n;
-}
-
-/* Whoever has taken seals away, or may have, is not given more there to do so with. */
-static bool is_closed(const struct feasibility *question, const struct node *node)
-{
-    return node->n_unsealed > UNSEALED_MAX &&
-           feasibility_unsealed(question, node) > UNSEALED_MAX;
-}
-
-bool feasibility_outlasts(const struct request *request, const struct node *node, int64_t now_ns)
-{
-    if (node->switches_ns == 0)
-        return false;
-    /* What is left, so that no sum overflows. */
-    const int64_t left_s = (node->switches_ns - now_ns) / G_GINT64_CONSTANT(1000000000);
-    return request->lasts_s == 0 || request->lasts_s > left_s - SWITCH_SLACK_S;
-}
-
-static bool outlasts(const struct feasibility *question, const struct node *node)
-{
-    const struct admission_query *admission = &question->admission;
-
-    return feasibility_outlasts(admission->request, node, admission->now_ns);
-}
-
-/* Where a switch only leaves each card fewer holders, who outlasts it comes as if that were so already:
- * then nobody has to end for him. */
-static enum reason admit_ahead(struct feasibility *question, struct placement *ret_placement)
-{
-    const struct node *node = question->seen;
-    enum reason reason;
-
-    if (node->slots_ahead == 0 || node->switches_ns <= question->admission.now_ns)
-        return REASON_MODE_SWITCH_AHEAD;
-    g_autoptr(what_if) ahead = what_if_new(node);
-    node_bound_slots(ahead->node, node->slots_ahead);
-    const enum admission admission =
-        dialect_admit(ahead->node, &question->admission, ret_placement, &reason);
-    question->waits = admission == ADMISSION_WAIT;
-    if (question->waits && question->without & WITHOUT_WAITING)
-        return dialect_why_wait(ahead->node, question->admission.request);
-    return admission == ADMISSION_NO ? REASON_MODE_SWITCH_AHEAD : REASON_NONE;
-}
-
 /* The card that a plan keeps for the pod, if it takes it. Not where the node side chooses, nor where it has pods
  * yet to match, among whom the pod must be on the card that tells it apart. */
 static void prefer_kept(const struct feasibility *question, struct placement *placement)
@@ -191,13 +156,9 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
         return dialect_why_wait(question->seen, question->admission.request);
     if (admission == ADMISSION_NO)
         return reason;
-    reason = is_closed(question, question->seen) ? REASON_UNSEALED : REASON_NONE;
-    if (reason == REASON_NONE && outlasts(question, question->seen))
-        reason = admit_ahead(question, ret_placement);
-    question->waits &= reason == REASON_NONE;
-    if (reason == REASON_NONE && ret_placement && !question->waits && !question->calm)
+    if (ret_placement && !question->waits && !question->calm)
         prefer_kept(question, ret_placement);
-    return reason;
+    return REASON_NONE;
 }
 
 /* Whether the node, which takes the pod, is left to older ones. */
@@ -218,51 +179,23 @@ static enum reason beside_older(struct feasibility *question, const struct node 
     return question->older.title ? REASON_EARLIER_POD : covered;
 }
 
-/* The copy of the node that is looked at, without what is left out. */
-static struct node *left_node(struct what_if **left, const struct node *seen)
+/* What the gates say once the cards have taken the pod; those that narrow the node have the cards asked again. */
+static enum reason pass_gates(struct feasibility *question, const struct node *node, uint32_t todo,
+                              struct placement *ret_placement)
 {
-    if (!*left)
-        *left = what_if_new(seen);
-    return (*left)->node;
-}
+    enum reason reason = gates_shut(&question->gates, todo, node, GATE_AFTER_CARDS);
+    const struct gate *gate;
+    struct what_if *left;
 
-/* Whether there are cards, or places for MIG instances, that are left out; the node is then seen without them. */
-static bool leave_cards_out(struct feasibility *question, const struct node *node)
-{
-    const struct request *request = question->admission.request;
-    const struct rejects *rejects = question->rejects;
-    struct what_if **left = &question->left;
-
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        struct card marked = node->cards[i];
-        if (rejects_close_card(rejects, node, request, question->ns, marked.index)) {
-            struct node *spared = left_node(left, question->seen);
-            node_set_health(spared, &spared->cards[i], false, CLOSURE_NONE);
-        } else if (marked.mig &&
-                   rejects_leave_places_out(rejects, node, request, question->ns, &marked)) {
-            left_node(left, question->seen)->cards[i].left_out = marked.left_out;
-        }
+    while (reason == REASON_NONE &&
+           (left = gates_narrow(&question->gates, &todo, node, question->seen, &gate))) {
+        g_clear_pointer(&question->left, what_if_free);
+        question->left = left;
+        question->seen = left->node;
+        if (admit(question, ret_placement) != REASON_NONE)
+            reason = gate_reason(gate, 1);
     }
-    if (*left)
-        question->seen = (*left)->node;
-    return *left;
-}
-
-static bool is_left_out(const struct feasibility *question, const struct node *node)
-{
-    return rejects_close(question->rejects, node, question->admission.request, question->ns);
-}
-
-/* The same as admit, of a node that has rejected pods. */
-static enum reason admit_spared(struct feasibility *question, const struct node *node,
-                                struct placement *ret_placement)
-{
-    const enum reason without =
-        is_left_out(question, node) ? REASON_REJECTING : admit(question, ret_placement);
-
-    if (without != REASON_NONE || !leave_cards_out(question, node))
-        return without;
-    return admit(question, ret_placement) == REASON_NONE ? REASON_NONE : REASON_REJECTING;
+    return reason;
 }
 
 static enum reason ask(struct feasibility *question, const struct node *node,
@@ -270,10 +203,11 @@ static enum reason ask(struct feasibility *question, const struct node *node,
 {
     const struct quota_room *room = limits(question);
     const bool calm = question->calm = is_calm(question, node);
+    const uint32_t todo = gates_of(&question->gates, node);
     enum reason reason;
 
     forget_last(question);
-    if (calm && !room && !question->ordered) { /* most of most calls */
+    if (calm && !todo && !room && !question->ordered) { /* most of most calls */
         question->seen = question->found = node;
         return admit(question, ret_placement);
     }
@@ -281,23 +215,17 @@ static enum reason ask(struct feasibility *question, const struct node *node,
     if ((room || question->ordered) && !ret_placement)
         ret_placement = &question->scratch;
     question->seen = calm ? node : nominees_see(&question->nominees, node);
-    reason = !calm && rejects_concern(question->rejects, node)
-                 ? admit_spared(question, node, ret_placement)
-                 : admit(question, ret_placement);
+    reason = gates_shut(&question->gates, todo, node, GATE_BEFORE_CARDS);
+    if (reason == REASON_NONE)
+        reason = admit(question, ret_placement);
+    if (reason == REASON_NONE)
+        reason = pass_gates(question, node, todo, ret_placement);
     question->found = question->seen;
     if (reason == REASON_NONE)
         reason = quota_room_refuse(room, question->seen, ret_placement);
-    return reason != REASON_NONE || !question->ordered
-               ? reason
-               : beside_older(question, node, ret_placement);
-}
-
-/* For a group, and not for the pod. */
-static bool is_kept_for_group(const struct feasibility *question, const struct node *node)
-{
-    return question->kept &&
-           gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL) &&
-           !nominations_keep_for(question->nominees.nominations, node->name, question->uid);
+    if (reason == REASON_NONE && question->ordered)
+        reason = beside_older(question, node, ret_placement);
+    return reason == REASON_NONE ? gates_shut(&question->gates, todo, node, GATE_LAST) : reason;
 }
 
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,
@@ -307,10 +235,8 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
     question->work.hasty = false;
     const enum reason reason = ask(question, node, ret_placement);
 
-    if (reason != REASON_NONE || !is_kept_for_group(question, node))
-        return reason;
-    question->waits = false;
-    return REASON_GANG_ROOM;
+    question->waits &= reason == REASON_NONE;
+    return reason;
 }
 
 /* --- once pods have ended ---------------------------------------------------------------------- */
@@ -319,22 +245,19 @@ enum reason feasibility_open(struct feasibility *question, const struct node *no
                              struct feasibility_opening *ret_opening)
 {
     const struct quota_room *room = limits(question);
-    enum reason quotas;
+    const struct node *seen;
+    enum reason reason, quotas;
 
     forget_last(question);
-    if (is_left_out(question, node))
-        return REASON_REJECTING;
-    if (is_closed(question, node))
-        return REASON_UNSEALED;
-    if (outlasts(question, node))
-        return REASON_MODE_SWITCH_AHEAD;
-    if (is_kept_for_group(question, node))
-        return REASON_GANG_ROOM;
-    question->seen = nominees_see(&question->nominees, node);
+    seen = question->seen = nominees_see(&question->nominees, node);
+    reason = gates_open(&question->gates, node, seen, &question->left);
+    if (reason != REASON_NONE)
+        return reason;
     quotas = quota_room_refuse(room, question->seen, NULL);
     struct quota_relief *relief =
         quotas != REASON_NONE ? quota_relief_new(room, node, question->priority) : NULL;
-    leave_cards_out(question, node);
+    if (question->left)
+        question->seen = question->left->node;
     *ret_opening = (struct feasibility_opening){question->seen, relief};
     return relief ? REASON_NONE : quotas;
 }
@@ -442,7 +365,7 @@ int32_t feasibility_ahead(const struct feasibility *question)
 
 bool feasibility_is_plain_beside_quotas(const struct feasibility *question)
 {
-    return !question->ordered && !question->kept;
+    return !question->ordered && !question->gates.all;
 }
 
 bool feasibility_is_plain(const struct feasibility *question)
@@ -452,12 +375,10 @@ bool feasibility_is_plain(const struct feasibility *question)
 
 bool feasibility_lasts_beside_quotas(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
-           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX &&
-           feasibility_is_plain_beside_quotas(question) &&
-           (is_calm(question, node) ||
-            (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
-             nominees_see(&question->nominees, node) == node));
+    return node && node->n_waiting == 0 && !node->departed && !node->heartbeat.dialect &&
+           feasibility_is_plain_beside_quotas(question) && gates_of(&question->gates, node) == 0 &&
+           (is_calm(question, node) || (!hints_of(question->hints, node->name) &&
+                                        nominees_see(&question->nominees, node) == node));
 }
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)

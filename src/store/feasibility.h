@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * May this pod go on this node now, and why not: whether the node is left out for what it has rejected
- * (queue/rejects.h), whether a card is free for it (dialect_admit) beside those for whom room is kept,
- * a group of pods among them (queue/gangs/gangs.h),
- * within its quotas, in the order of arrival. filter, prioritize, bind and
- * wake ask it, and so does whoever explains or foresees what they say; what one of them leaves out on
- * purpose it says.
+ * May this pod go on this node now, and why not: whether a card is free for it (dialect_admit) beside those for whom
+ * room is kept, whether a gate (gate/gate.h) keeps it away, whether its quotas allow it, and the order of arrival.
+ * filter, prioritize, bind and wake ask it, and so does whoever explains or foresees what they say; what one of them
+ * leaves out on purpose it says.
  *
  * Under the store's lock from feasibility_init to feasibility_clear. What may change is the order of
  * arrival, in which an older pod gets its time; who only asks does so of a copy (store_copy), or
@@ -14,6 +12,7 @@
  */
 #include "store/store.h"
 #include "core/constraints.h"
+#include "gate/gate.h"
 #include "policy/effort/work_meter.h"
 #include "queue/quota_relief.h"
 
@@ -39,10 +38,6 @@ struct feasibility_about {
     bool of_many; /* nodes are asked about by the thousand */
 };
 
-/* Pods of a namespace on a node that count on every card for the lack of a seal; beyond that the node
- * is closed to the namespace. */
-#define UNSEALED_MAX 4
-
 struct feasibility {
     struct ledger *ledger;
     struct arrivals *arrivals;
@@ -50,13 +45,12 @@ struct feasibility {
     struct arrivals_query turn; /* points to `nominees`: a question stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
-    const struct rejects *rejects;
     const struct strays *strays;
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
     unsigned without;
     bool ordered; /* somebody older may have to be left a node */
-    bool kept; /* some nodes are kept for a group that is not the pod's: these three tell which */
-    const struct gangs *gangs;
+    struct gates gates;        /* those that matter for the pod */
+    struct gate_ground ground; /* theirs */
     const char *uid;
     int64_t priority;
     int64_t late_ms;          /* of a pod that binds late, how long its room is kept; else 0 */
@@ -65,12 +59,12 @@ struct feasibility {
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */
-    uint64_t flags; /* the round in which those were flagged of which more matters; 0: none were */
+    uint32_t flags; /* the round in which those were flagged of which more matters; 0: none were */
 
     /* Of the node that was asked about last: */
     bool calm; /* it was not flagged */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
-    struct what_if *left;       /* the same without cards that are left out */
+    struct what_if *left;    /* the same as a gate has narrowed it */
     const struct node *found; /* what was seen, but for what is kept for older pods */
     struct what_if *cover;      /* that, where it is for older pods */
     struct what_if *coming;     /* `found`, with those on it who are on their way there */
@@ -80,13 +74,6 @@ struct feasibility {
     bool waits;                  /* it takes the pod, after one that waits there */
     struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
 };
-
-/* So long a bind may wait, and kubelet not have heard of the pod. */
-#define SWITCH_SLACK_S 120
-
-/* The pod, bound now, may be there still when the node is switched (wire/switch_mark.h): its spec says
- * that, or says nothing. */
-bool feasibility_outlasts(const struct request *request, const struct node *node, int64_t now_ns);
 
 /* Borrows the pod and the request. */
 void feasibility_init(struct feasibility *question, struct store *store,
@@ -98,9 +85,6 @@ void feasibility_go_on(struct feasibility *question, struct store *store,
                        const struct pod_view *pod);
 /* An allocation of the namespace was made since the question was asked first. */
 void feasibility_note_taken(struct feasibility *question, struct allocation *taken);
-
-/* How many there are of the pod's namespace. */
-int feasibility_unsealed(const struct feasibility *question, const struct node *node);
 
 /* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.
  * `ret_placement`, if not NULL, is set where it may. */
@@ -130,8 +114,8 @@ bool feasibility_is_plain_beside_quotas(const struct feasibility *question);
 struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason);
 bool feasibility_recall(const struct feasibility *question, const struct node_verdict *verdict,
                         enum reason *ret_reason);
-/* Nobody is on the way to the node, has room kept on it or was rejected there, as far as the question,
- * which is of many, knows. */
+/* Nobody is on the way to the node or has room kept on it, and no gate has marked it, as far as the question, which is of
+ * many, knows. */
 bool feasibility_is_calm(const struct feasibility *question, const struct node_pulse *pulse);
 
 /* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU, memory or

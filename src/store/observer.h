@@ -42,7 +42,7 @@ enum observed {
     OBSERVED_CONCLUSION, /* moment, key, result: a bind has ended */
     OBSERVED_ARRIVALS,   /* arrivals: from here to the end, what is known by now */
     OBSERVED_WAITS,      /* waits */
-    OBSERVED_REJECTS,    /* rejects */
+    OBSERVED_PART,       /* part, image */
     OBSERVED_COMING,     /* coming: whose room is kept on their way */
     OBSERVED_LEDGER,     /* held: a node of it */
     OBSERVED_LEARNED,    /* demand */
@@ -108,7 +108,8 @@ struct observation {
     struct waits_image *waits;       /* complete */
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
-    const struct rejects *rejects;
+    const struct part *part;      /* gate/part.h */
+    const void *image;            /* complete */
     const char *coming; /* JSON */
     const struct demand *demand;
     bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */

@@ -4,18 +4,6 @@
 #include "store/node_walk.h"
 #include "store/store_state.h"
 
-void store_rejects_each_by(struct store *store, const char *who, rejects_visit visit, void *data)
-{
-    guint at = REJECTS_ALL;
-    bool more;
-
-    do {
-        store_lock_again_by(store, who);
-        more = rejects_walk(store->rejects, &at, visit, data);
-        store_unlock(store);
-    } while (more);
-}
-
 guint store_arrivals_each_by(struct store *store, const char *who, arrivals_visit visit, void *data)
 {
     struct arrivals_cursor cursor = {0};

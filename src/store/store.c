@@ -80,7 +80,8 @@ struct store *store_new(const struct store_options *options)
     store->waits = waits_new();
     store->strays = strays_new();
     store->turns = turns_new();
-    store->rejects = rejects_new(options->rejects.limit, options->rejects.window_ms);
+    parts_start(&store->parts, store->ledger, options->parts);
+    store->options.parts = store->parts.settings;
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
     store->claim_views = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -124,7 +125,7 @@ void store_free(struct store *store)
     waits_free(store->waits);
     strays_free(store->strays);
     turns_free(store->turns);
-    rejects_free(store->rejects);
+    parts_stop(&store->parts);
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);
     g_hash_table_unref(store->claim_views);
@@ -139,6 +140,11 @@ void store_free(struct store *store)
 const struct nominations *store_nominations(const struct store *store)
 {
     return store->nominations;
+}
+
+const struct part_set *store_parts(const struct store *store)
+{
+    return &store->parts;
 }
 
 struct strays *store_strays(const struct store *store)
@@ -262,7 +268,7 @@ void store_record_moment(struct store *store, struct moment *moment)
         store_notify_all(store);
     if (changes_end(store->changes, store->ledger, moment->now_ms))
         store_notify_all(store);
-    if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
+    if (moment->now_ns > 0 && parts_settle(&store->parts, moment->now_ms))
         store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
     store_begin_coming(store, moment);
@@ -437,14 +443,14 @@ void store_end_waits(struct store *store)
     const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool changed = changes_end(store->changes, store->ledger, moment.now_ms);
-    const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
+    const bool opened = parts_settle(&store->parts, moment.now_ms);
     const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
     const bool over = nominations_end(store->nominations, moment.now_ns);
     const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
     store_tell_gangs(store);
-    if (counted || began || ended || changed || resumed || left || over || lapsed)
+    if (counted || began || ended || changed || opened || left || over || lapsed)
         number = observer_number(store->observer);
-    if (ended || changed || resumed || over)
+    if (ended || changed || opened || over)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});

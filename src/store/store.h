@@ -29,8 +29,7 @@
 #include "queue/quotas.h"
 #include "policy/victims/stand_in.h"
 #include "queue/books/ratings.h"
-#include "queue/rejects.h"
-#include "queue/rejects/rejects_section.h"
+#include "gate/part.h"
 #include "queue/books/passes.h"
 #include "queue/books/verdicts.h"
 #include "store/seals/sealing.h"
@@ -69,7 +68,7 @@ struct store_options {
     bool lend_unreclaimable;
     int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     bool claims_on_nodes; /* claims are what Nodes show: of a saved cluster, where nobody ends */
-    struct rejects_settings rejects;
+    const struct part_settings *parts; /* of the parts (gate/part.h); borrowed for store_new */
     struct seals *seals; /* store/seals/seals.h; borrowed; NULL: annotations are believed */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
@@ -307,8 +306,8 @@ struct arrivals *store_arrivals(struct store *store);
  * there are none. */
 const char *store_named_cards(const struct store *store, const char *uid);
 
-/* From time to time: ends what has been waited for too long (queue/waits.h), and pauses of nodes
- * (queue/rejects.h), which every decision does, too. */
+/* From time to time: ends what has been waited for too long (queue/waits.h), and lets time pass for the parts, as every
+ * decision does, too. */
 void store_end_waits(struct store *store);
 /* Takes what a record says has come of waiting; false: it cannot be understood. */
 bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
@@ -316,17 +315,14 @@ bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSO
 
 /* kubelet has rejected the pod: it is gone. False: the ledger did not have it, and it does not count. */
 bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection);
-/* A node is left out no longer for what it has rejected; false: it was not. */
-bool store_resume_node(struct store *store, const char *name);
+/* An operator's order about a node, as a part knows it: "resume". False: nothing has changed. */
+bool store_order(struct store *store, const char *verb, const char *node);
 
 /* Tells the observer of a step of a plan; of the store nothing changes. */
 void store_tell_move(struct store *store, const struct observed_move *move);
 void store_tell_eviction(struct store *store, const struct observed_eviction *eviction);
-/* Under the lock. */
-const struct rejects *store_rejects(const struct store *store);
-/* All pauses, those of a few nodes at a time under the lock, as rejects_walk has it. */
-#define store_rejects_each(store, visit, data) store_rejects_each_by(store, __func__, visit, data)
-void store_rejects_each_by(struct store *store, const char *who, rejects_visit visit, void *data);
+/* Under the lock: what is remembered beside the ledger. */
+const struct part_set *store_parts(const struct store *store);
 
 /* Under the lock, in no order: what plans do on nodes. `lives`: it is not over yet. */
 struct plan_mark;
@@ -334,14 +330,14 @@ void store_marks_each(const struct store *store,
                       void (*visit)(const char *node, const struct plan_mark *mark, bool lives,
                                     void *data),
                       void *data);
-/* Takes what a record says of rejected pods; false: it cannot be understood. */
 /* Under the lock: filter is asked about the pod, so that it is on its way no longer (queue/nominations.h). */
 void store_stop_coming(struct store *store, const char *uid);
 /* Whose room is kept on their way, as a record has it; like the one before. */
 bool store_learn_coming(struct store *store, struct json_arena *arena, const cJSON *object,
                         GError **error);
-bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
-                         GError **error);
+/* The same of a part: what its lines say. */
+bool store_learn_part(struct store *store, const struct part *part, struct json_arena *arena,
+                      const cJSON *object, GError **error);
 
 /* All claims on lent quota, as their ConfigMap has them. */
 struct claim_sheet;

@@ -126,9 +126,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_note_claim_view(store, view->name,
                           view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY),
                           &unclaimed);
-    if (rejects_see_mark(store->rejects, view->name,
-                         string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
-        freed)
+    if (parts_node(&store->parts, view->name, view) || freed)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
     store_unlock(store);
@@ -160,7 +158,7 @@ void store_delete_node(struct store *store, const char *name)
     ledger_remove_node(store->ledger, name);
     store_note_policy(store, name, NULL);
     store_hope_node(store, name);
-    rejects_forget_node(store->rejects, name);
+    parts_node(&store->parts, name, NULL);
     changes_forget(store->changes, name);
     note_mark(store, name, NULL);
     store_note_claim_view(store, name, NULL, NULL);

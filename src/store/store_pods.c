@@ -8,6 +8,7 @@
 #include "dialect/hold.h"
 #include "store/store_state.h"
 #include "wire/constraints.h"
+#include "wire/rejection.h"
 
 /* Under the lock: in which quota a pod counts stays as it is once it was seen bound. */
 static void note_choice(struct store *store, const struct pod_view *pod)
@@ -277,10 +278,9 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     waits_note(store->waits, held, pod->started);
     if (!held->waiting && !held->awaited)
         turns_drop(store->turns, held->uid);
-    if (held->started && !had_started && rejects_concern(store->rejects, held->node)) {
-        rejects_note_start(store->rejects, held);
+    if (held->started && !had_started &&
+        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_STARTED, held}))
         ledger_mark_freed(store->ledger, held->node->name);
-    }
     note_seal(store, held, sealed);
     if (edited)
         g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
@@ -604,7 +604,7 @@ bool store_reject_pod(struct store *store, const char *uid, const struct rejecti
     uint64_t number = 0;
 
     if (counts)
-        rejects_note(store->rejects, allocation, rejection);
+        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_REJECTED, allocation, rejection});
     if (store_forget_pod(store, uid))
         number = observer_number(store->observer);
     store_unlock(store);

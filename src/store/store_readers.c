@@ -90,16 +90,25 @@ static void copy_waits(struct store *copy, struct store *store)
     } while (more);
 }
 
-static void copy_rejects(struct store *copy, struct store *store)
+static void copy_part(const struct part *part, void *self, struct store *store)
 {
-    guint at = REJECTS_ALL;
+    guint at = PART_BEGIN;
     bool more;
 
     do {
         store_lock_again(store);
-        more = rejects_copy(copy->rejects, store->rejects, &at);
+        more = part->copy(self, parts_of(&store->parts, part), &at);
         store_unlock(store);
     } while (more);
+}
+
+static void copy_parts(struct store *copy, struct store *store)
+{
+    for (size_t i = 0; parts_table[i]; i++) {
+        void *self = parts_of(&copy->parts, parts_table[i]);
+        if (self && parts_table[i]->copy)
+            copy_part(parts_table[i], self, store);
+    }
 }
 
 static void copy_pending(struct store *copy, struct store *store)
@@ -150,7 +159,7 @@ struct store *store_copy(struct store *store)
     struct store *copy = store_new(&options);
     copy_common(copy, store);
     copy_waits(copy, store);
-    copy_rejects(copy, store);
+    copy_parts(copy, store);
     copy_pending(copy, store);
     copy_nodes(copy, store);
     return copy;

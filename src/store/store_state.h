@@ -66,7 +66,7 @@ struct store {
     GQueue
         doubts; /* of char *: those to be asked about, in turn; who is doubted no more may be among them */
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
-    struct rejects *rejects; /* nodes that have rejected pods */
+    struct part_set parts;   /* what else is remembered, by the table */
     struct changes *changes; /* nodes that are being changed */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct strays *strays;   /* that are stray */

@@ -6,6 +6,7 @@
 #include "verbs/gang/gang_places.h"
 #include "verbs/gang/gang_room.h"
 #include "store/steering.h"
+#include "core/reason/reasons.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -287,7 +288,7 @@ static void note_pass(const struct call *call, const struct taking *taking)
 }
 
 /* For people. */
-static void note_decision(const struct filter_args *args, const uint64_t counts[REASON_N])
+static void note_decision(const struct filter_args *args, const uint64_t counts[REASONS_MAX])
 {
     struct decision decision = {.verb = VERB_FILTER,
                                 .ns = args->pod.ns,
@@ -302,7 +303,7 @@ static void note_decision(const struct filter_args *args, const uint64_t counts[
 
 static void note_reasons(const struct filter_args *args, const enum reason *reasons)
 {
-    uint64_t counts[REASON_N] = {0}, n_taking = 0;
+    uint64_t counts[REASONS_MAX] = {0}, n_taking = 0;
 
     for (size_t i = 0; i < args->n_names; i++) {
         if (reasons[i] == REASON_NONE)
@@ -312,7 +313,7 @@ static void note_reasons(const struct filter_args *args, const enum reason *reas
     }
     counts[REASON_NONE] = n_taking;
     note_decision(args, counts);
-    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++) {
+    for (unsigned reason = REASON_NONE + 1; reason < reasons_count(); reason++) {
         if (counts[reason] > 0)
             metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
     }

@@ -20,6 +20,7 @@
 #include "http/routes.h"
 #include "record/recorder.h"
 #include "holds.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -108,8 +109,7 @@ static void program_start(struct program *program, const struct crowd *crowd,
                                     .hold_ms = 60000,
                                     .n_places = 8,
                                     .gangs = true,
-                                    .rejects.limit = CROWD_REJECTS,
-                                    .rejects.window_ms = 600000};
+                                    NODE_BACKOFF_SETTINGS(CROWD_REJECTS, 600000)};
 
     program->made_up = (struct made_up){{&made_up_ops}, *crowd, *queue};
     program->extender = (struct extender){

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crowd_queue.h"
+#include "wire/rejection.h"
 
 #include <string.h>
 

@@ -28,6 +28,7 @@
 #include "inspect/views.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@
 
 static struct world {
     struct store_options options;
+    struct node_backoff_settings backoff;
+    struct part_settings parts[2];
     struct store *store;
     struct recorder *recorder;
     struct api_client *client;
@@ -175,8 +178,10 @@ static void start_program(void)
     if (server.groups && chance_percent(50))
         world.options.gang_room_ms = chance_between(1000, 600000);
     if (chance_percent(50)) {
-        world.options.rejects.limit = chance_between(1, 4);
-        world.options.rejects.window_ms = chance_between(1000, 600000);
+        const int64_t limit = chance_between(1, 4);
+        world.backoff = (struct node_backoff_settings){limit, chance_between(1000, 600000)};
+        world.parts[0] = (struct part_settings){&part_node_backoff, &world.backoff};
+        world.options.parts = world.parts;
     }
     world.store = store_new(&world.options);
     world.recorder = recorder_new(
@@ -262,7 +267,7 @@ static void resume_nodes(void)
 {
     for (int node = 0; node < NODES; node++) {
         g_autofree char *name = g_strdup_printf("n%d", node);
-        store_resume_node(world.store, name);
+        store_order(world.store, "resume", name);
     }
 }
 

@@ -7,18 +7,18 @@
 
 #include "base/log.h"
 #include "record/replay.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
+
+static const struct store_options base = {
+    .patience_ms = 10000, .hold_ms = 5000, .n_places = 4, NODE_BACKOFF_SETTINGS(2, 60000)};
 
 static bool configure(void *data, const cJSON *options, struct store_options *ret_options,
                       struct extender *ret_extender, GError **error)
 {
-    *ret_options = (struct store_options){.policy = policies,
-                                          .patience_ms = 10000,
-                                          .hold_ms = 5000,
-                                          .n_places = 4,
-                                          .rejects.limit = 2,
-                                          .rejects.window_ms = 60000};
+    *ret_options = base;
+    ret_options->policy = policies;
     return true;
 }
 

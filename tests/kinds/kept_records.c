@@ -9,6 +9,7 @@
 #include "record/record_state.h"
 #include "record/replay.h"
 #include "../unit/suite.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
 
@@ -23,17 +24,18 @@ struct again {
     uint64_t number;
 };
 
-static bool configure(void *data, const cJSON *options, struct store_options *ret_options,
-                      struct extender *ret_extender, GError **error)
-{
-    *ret_options = (struct store_options){.patience_ms = 60000,
+static const struct store_options kept = {.patience_ms = 60000,
                                           .n_places = 8,
                                           .model_label = "gpu-model",
                                           .resource_quotas = true,
                                           .elastic_quotas = true,
                                           .gangs = true,
-                                          .reject_limit = 3,
-                                          .reject_window_ms = 60000};
+                                          NODE_BACKOFF_SETTINGS(3, 60000)};
+
+static bool configure(void *data, const cJSON *options, struct store_options *ret_options,
+                      struct extender *ret_extender, GError **error)
+{
+    *ret_options = kept;
     return true;
 }
 

@@ -11,6 +11,8 @@
 #include "record/record.h"
 #include "store/images/queue_image.h"
 #include "verbs/extender.h"
+#include "gate/node_backoff/node_backoff.h"
+#include "wire/rejection.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +158,7 @@ static void resume(void *world)
 {
     g_autofree char *node = any_node();
 
-    store_resume_node(extender.store, node);
+    store_order(extender.store, "resume", node);
 }
 
 static void put_node(unsigned i)
@@ -282,8 +284,7 @@ static void live(void)
                                     .n_places = 8,
                                     .gangs = true,
                                     .gang_room_ms = 60000,
-                                    .rejects.limit = 2,
-                                    .rejects.window_ms = 600000};
+                                    NODE_BACKOFF_SETTINGS(2, 600000)};
 
     now = (struct moment){.now_ns = INT64_C(1767225600000000000), .now_ms = 1000000};
     extender = (struct extender){.store = store_new(&options)};

@@ -294,13 +294,14 @@ static bool agrees(const struct world *world)
 static void come(struct world *world)
 {
     const int64_t lasts_s = chance_percent(50) ? 0 : chance_between(60, 20000);
-    struct request request = {.lasts_s = lasts_s};
     struct node node = {0};
     struct shown shown;
 
     show(world, &shown);
     node.switches_ns = switch_mark_ahead(&shown.view, NULL).at_ns;
-    if (feasibility_outlasts(&request, &node, world->now_s * INT64_C(1000000000)) ||
+    /* A pod that may be there then, with two minutes to spare, is not bound. */
+    if ((node.switches_ns != 0 &&
+         (lasts_s == 0 || lasts_s > node.switches_ns / INT64_C(1000000000) - world->now_s - 120)) ||
         world->reported < 0 ||
         count_pods(world) >= CARDS * world->geometries[world->reported].devices)
         return;

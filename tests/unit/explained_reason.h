@@ -3,6 +3,7 @@
 /* A node, what is on it, a pod, and what explain says of the node: a row of a table for each reason. */
 #include "dialect/classes/classes.h"
 #include "explained_cluster.h"
+#include "gate/gate.h"
 
 #define T4 "GPU-a,4,10240,100,Tesla T4,0,true:GPU-b,4,10240,100,Tesla T4,0,true:"
 #define ON_HAMI(devices)                                                                           \
@@ -27,6 +28,7 @@ struct explained_reason {
     struct store_options options;
     const char *classes; /* as --classes has them */
     enum reason reason;
+    const char *rule; /* the reason by its code, where it is a gate's */
     const char *why; /* of the node */
 };
 
@@ -67,7 +69,7 @@ static inline void expect_reason(const struct explained_reason *row)
     g_autoptr(explanation) explanation = explain(key);
     ck_assert_msg(!explanation->failure, "%s", explanation->failure);
     const struct explained_node *node = explained(explanation, row->node.name);
-    ck_assert_msg(node->reason == row->reason, "%s: %s", reason_info(node->reason)->code,
-                  node->why);
+    const enum reason reason = row->rule ? gate_reason_find(row->rule) : row->reason;
+    ck_assert_msg(node->reason == reason, "%s: %s", reason_info(node->reason)->code, node->why);
     expect_text(node->why, row->why);
 }

@@ -6,7 +6,7 @@
 #include "quota_extender.h"
 
 #include "base/log.h"
-#include "queue/rejects.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #define MEM "aliyun.com/gpu-mem"
 #define COUNT "aliyun.com/gpu-count"
@@ -23,8 +23,8 @@
     "unexpected"
 
 static struct moment moment;
-static const struct store_options store_defaults = {
-    .patience_ms = 60000, .rejects.limit = 3, .rejects.window_ms = 60000};
+static const struct store_options store_defaults = {.patience_ms = 60000,
+                                                    NODE_BACKOFF_SETTINGS(3, 60000)};
 
 static inline void pass(int64_t ms)
 {
@@ -35,7 +35,7 @@ static inline void pass(int64_t ms)
 
 static inline void put_node(const char *name, const char *mark)
 {
-    const struct string_pairs marks = PAIRS({REJECTS_RESUME, mark});
+    const struct string_pairs marks = PAIRS({NODE_BACKOFF_RESUME, mark});
 
     store_apply_node(extender.store,
                      &(struct node_view){.name = name,

@@ -10,6 +10,7 @@
 #include "store/feasibility.h"
 #include "suite.h"
 #include "verbs/extender.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
 
@@ -68,8 +69,7 @@ static void begin_with(int64_t n_places, int64_t hold_ms)
                                                    .hold_ms = hold_ms,
                                                    .n_places = n_places,
                                                    .gang_room_ms = HOUR_MS,
-                                                   .rejects.limit = REJECTS,
-                                                   .rejects.window_ms = HOUR_MS}),
+                                                   NODE_BACKOFF_SETTINGS(REJECTS, HOUR_MS)}),
     };
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(extender.store, feed);
@@ -437,7 +437,7 @@ START_TEST(a_group_does_not_leave_its_room_to_who_waits_longer)
     come(&member, "n1");
     ck_assert_int_eq(judge(&member), REASON_EARLIER_POD);
     close_for_group("member");
-    ck_assert_int_eq(judge(&old), REASON_GANG_ROOM);
+    ck_assert_int_eq(judge(&old), gate_reason_find("gang_room"));
     ck_assert_int_eq(judge(&member), REASON_NONE);
 }
 END_TEST
@@ -485,7 +485,7 @@ START_TEST(what_a_node_says_opens_no_other_node_that_is_kept_for_a_group)
     come(&old, "n1");
     come(&member, "n1");
     close_for_group("member");
-    ck_assert_int_eq(judge(&old), REASON_GANG_ROOM);
+    ck_assert_int_eq(judge(&old), gate_reason_find("gang_room"));
     ck_assert_int_eq(judge(&member), REASON_NONE);
     keep_for_old("n1", "10");
     ck_assert_int_eq(judge(&old), REASON_NONE);

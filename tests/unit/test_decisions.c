@@ -2,6 +2,7 @@
 #include "base/decisions.h"
 
 #include "suite.h"
+#include "core/reason/reasons.h"
 
 static void note(const char *name, size_t n_taking, int64_t now_s)
 {
@@ -62,7 +63,7 @@ END_TEST
 START_TEST(the_reasons_of_most_nodes_are_kept)
 {
     struct decision decision = {.verb = VERB_FILTER};
-    uint64_t counts[REASON_N] = {[REASON_NONE] = 9, [1] = 1, [2] = 4, [3] = 2, [4] = 3};
+    uint64_t counts[REASONS_MAX] = {[REASON_NONE] = 9, [1] = 1, [2] = 4, [3] = 2, [4] = 3};
 
     decision_set_refusals(&decision, counts);
     ck_assert_uint_eq(decision.refusals[0].reason, 2);

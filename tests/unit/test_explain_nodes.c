@@ -69,7 +69,7 @@ static const struct explained_reason rows[] = {
     /* --- changes ---------------------------------------------------------------------------- */
     {.node = {"n", .annotations = SWITCH("2099-01-02T03:04:05Z")},
      .pod = {"p", .mem = "2"},
-     .reason = REASON_MODE_SWITCH_AHEAD,
+     .rule = "mode_switch_ahead",
      .why =
          "shares its cards in another way from 2099-01-02T03:04:05Z on, and the pod does not say "
          "for how long it runs (activeDeadlineSeconds)"},
@@ -77,7 +77,7 @@ static const struct explained_reason rows[] = {
      .pod = {"p", .mem = "2",
              .spec = "'activeDeadlineSeconds':7200,"
                      "'terminationGracePeriodSeconds':30,"},
-     .reason = REASON_MODE_SWITCH_AHEAD,
+     .rule = "mode_switch_ahead",
      .why = "is being made a node that shares its cards in another way, and the pod may run for "
             "7230 s (activeDeadlineSeconds and terminationGracePeriodSeconds)"},
     {.node = {"n",
@@ -86,7 +86,7 @@ static const struct explained_reason rows[] = {
               .amounts = MONO},
      .holders = {{"a", .node = "n", .card = "0", .mem = "2"}},
      .pod = {"p", .mem = "1"},
-     .reason = REASON_MODE_SWITCH_AHEAD,
+     .rule = "mode_switch_ahead",
      .why = "lets a card have 1 holders at most from 2099-01-02T03:04:05Z on, and has no room for "
             "another who may be there still, and the pod does not say for how long it runs "
             "(activeDeadlineSeconds)"},

@@ -4,8 +4,9 @@
 #include "suite.h"
 
 #include "core/ledger.h"
-#include "queue/mig/failed_places.h"
+#include "gate/node_backoff/failed_places.h"
 #include "store/feasibility.h"
+#include "part_text.h"
 
 #define GPU "nvidia.com/gpu"
 #define GPUMEM "nvidia.com/gpumem"
@@ -107,7 +108,7 @@ START_TEST(the_next_pod_goes_to_another_place)
     ck_assert_int_eq(place_of("web", "6000", &reason), first);
     /* No instance that needs the place fits. */
     ck_assert_int_eq(place_of("ml", "24000", &reason), -1);
-    ck_assert_int_eq(reason, REASON_REJECTING);
+    ck_assert_int_eq(reason, gate_reason_find("rejecting"));
     ck_assert_int_eq(place_of("web", "24000", &reason), 0);
 }
 END_TEST
@@ -147,7 +148,7 @@ START_TEST(people_end_it)
 
     fail_at("a", "ml", first, NOT_MADE);
     ck_assert_int_ne(place_of("ml", "6000", &reason), first);
-    ck_assert(store_resume_node(extender.store, "m"));
+    ck_assert(store_order(extender.store, "resume", "m"));
     ck_assert_int_eq(place_of("ml", "6000", &reason), first);
 }
 END_TEST
@@ -177,19 +178,19 @@ START_TEST(copies_and_records_know_it)
     const int second = place_of("ml", "6000", &reason);
     ck_assert_int_ne(second, first);
     json_writer_init(&writer, text);
-    rejects_encode(&writer, store_rejects(extender.store));
+    write_part(&writer, extender.store, &part_node_backoff);
     struct store *copy = store_copy(extender.store);
     store_free(extender.store);
     extender.store = copy;
     store_set_moment(copy, &moment);
     ck_assert_int_eq(place_of("ml", "6000", &reason), second);
-    ck_assert(
-        store_learn_rejects(copy, arena, json_parse(arena, "{\"sites\":[]}", 12, NULL), NULL));
+    ck_assert(store_learn_part(copy, &part_node_backoff, arena,
+                               json_parse(arena, "{\"sites\":[]}", 12, NULL), NULL));
     ck_assert_int_eq(place_of("ml", "6000", &reason), first);
-    ck_assert(
-        store_learn_rejects(copy, arena, json_parse(arena, text->str, text->len, NULL), NULL));
+    ck_assert(store_learn_part(copy, &part_node_backoff, arena,
+                               json_parse(arena, text->str, text->len, NULL), NULL));
     json_writer_init(&writer, again);
-    rejects_encode(&writer, store_rejects(copy));
+    write_part(&writer, copy, &part_node_backoff);
     ck_assert_str_eq(again->str, text->str);
     ck_assert_int_eq(place_of("ml", "6000", &reason), second);
 }

@@ -6,6 +6,7 @@
 #include "verbs/extender.h"
 
 #include "suite.h"
+#include "gate/gate.h"
 
 #include <string.h>
 
@@ -248,9 +249,10 @@ static void expect_told(const char *uid)
     feasibility_init(&question, copy, &(struct feasibility_about){&pod, request, &moment});
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (feasibility_ask(&question, node, NULL) != REASON_GANG_ROOM)
+        if (feasibility_ask(&question, node, NULL) != gate_reason_find("gang_room"))
             continue;
-        g_autofree char *told = message_of_node(&question, node, request, REASON_GANG_ROOM);
+        g_autofree char *told =
+            message_of_node(&question, node, request, gate_reason_find("gang_room"));
         ck_assert_msg(
             g_str_has_prefix(told, "is kept for the group ml/g, which waits for room, for 1"), "%s",
             told);

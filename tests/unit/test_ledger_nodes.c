@@ -484,6 +484,31 @@ START_TEST(a_pod_on_the_wrong_list_is_found)
 }
 END_TEST
 
+static uint32_t marks_of(const char *name)
+{
+    return node_own(ledger_node(book, name))->pulse->marks;
+}
+
+START_TEST(a_mark_stays_with_the_name)
+{
+    set_equal_cards("n1", 1, 1);
+    ledger_mark(book, "n1", 3, true);
+    ledger_mark(book, "n1", 5, true);
+    ledger_mark(book, "n2", 3, true);
+    ck_assert_uint_eq(marks_of("n1"), 1 << 3 | 1 << 5);
+    set_equal_cards("n2", 1, 1);
+    set_equal_cards("n3", 1, 1);
+    ck_assert_uint_eq(marks_of("n2"), 1 << 3);
+    ck_assert_uint_eq(marks_of("n3"), 0);
+    ledger_mark(book, "n1", 3, false);
+    ck_assert_uint_eq(marks_of("n1"), 1 << 5);
+    ledger_remove_node(book, "n1");
+    ledger_mark(book, "n1", 5, false);
+    set_equal_cards("n1", 1, 1);
+    ck_assert_uint_eq(marks_of("n1"), 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("ledger_nodes");
@@ -509,6 +534,7 @@ static Suite *suite(void)
     tcase_add_test(tc, health_outlives_cards_and_nodes);
     tcase_add_test(tc, the_summary_follows_every_change);
     tcase_add_test(tc, who_waits_for_room_learns_of_it);
+    tcase_add_test(tc, a_mark_stays_with_the_name);
     tcase_add_test(tc, drift_is_found);
     tcase_add_test(tc, a_pod_on_the_wrong_list_is_found);
     suite_add_tcase(s, tc);

@@ -6,6 +6,7 @@
 
 #include "base/metrics.h"
 #include "verbs/wake.h"
+#include "gate/node_backoff/node_backoff.h"
 
 #include <string.h>
 
@@ -110,8 +111,7 @@ END_TEST
 START_TEST(a_card_in_backoff_is_left_out)
 {
     teardown();
-    begin(&(struct store_options){
-        .patience_ms = 60000, .rejects.limit = 3, .rejects.window_ms = 60000});
+    begin(&(struct store_options){.patience_ms = 60000, NODE_BACKOFF_SETTINGS(3, 60000)});
     for (int i = 0; i < 3; i++) {
         g_autofree char *uid = g_strdup_printf("r%d", i), *ns = g_strdup_printf("ns%d", i);
         for (int step = 0; step < 3; step++) { /* it waits, is bound, and has failed */

@@ -9,8 +9,9 @@
 #include "core/ledger.h"
 #include "queue/arrivals/arrivals.h"
 #include "queue/gangs/gangs.h"
-#include "queue/rejects.h"
+#include "gate/node_backoff/node_backoff.h"
 #include "record/queue_state.h"
+#include "wire/rejection.h"
 
 #include <string.h>
 
@@ -178,23 +179,24 @@ END_TEST
 
 /* --- nodes that have rejected pods ---------------------------------------------------------- */
 
-static struct rejects *rejects;
-static struct node node = {.name = "n"};
+static struct part_base base;
+static void *backoff; /* the state of part_node_backoff */
+static struct node_own own = {.node = {.name = "n"}};
 
 static char *account_rejects(void (*change)(void))
 {
-    struct rejects *image = rejects_new(1, 1000);
+    const struct part_image *row = part_node_backoff.image;
+    void *image = row->begin(backoff);
     GString *text = g_string_new(NULL);
     struct json_writer writer;
 
-    rejects_image_begin(image, rejects);
     if (change)
         change();
-    while (rejects_image_take(rejects)) {
+    while (row->take(image)) {
     }
     json_writer_init(&writer, text);
-    rejects_encode(&writer, image);
-    rejects_free(image);
+    row->encode(&writer, image);
+    row->free(image);
     return g_string_free(text, FALSE);
 }
 
@@ -202,19 +204,22 @@ static void begin_rejects(void)
 {
     now_ms = 1000;
     book = ledger_new();
-    rejects = rejects_new(1, 1000);
+    base.ledger = book;
+    backoff = part_node_backoff.start(&base, &(struct node_backoff_settings){1, 1000});
 }
 
 static void end_rejects(void)
 {
-    rejects_free(rejects);
+    part_node_backoff.stop(backoff);
     ledger_free(book);
 }
 
 static struct allocation allocation_of(const char *uid, const char *dialect)
 {
-    return (struct allocation){
-        .uid = (char *)uid, .ns = (char *)"ml", .node = &node, .dialect = dialect_find(dialect)};
+    return (struct allocation){.uid = (char *)uid,
+                               .ns = (char *)"ml",
+                               .node = &own.node,
+                               .dialect = dialect_find(dialect)};
 }
 
 static void reject(const char *uid, const char *dialect)
@@ -222,12 +227,13 @@ static void reject(const char *uid, const char *dialect)
     const struct allocation allocation = allocation_of(uid, dialect);
     const struct rejection rejection = {0};
 
-    rejects_note(rejects, &allocation, &rejection);
+    part_node_backoff.pod(backoff,
+                          &(struct pod_change){POD_CHANGE_REJECTED, &allocation, &rejection});
 }
 
 static void settle(void)
 {
-    rejects_settle(rejects, book, now_ms);
+    part_node_backoff.settle(backoff, now_ms);
 }
 
 static const char *started; /* a pod, of which dialect */
@@ -236,7 +242,8 @@ static void start(void)
 {
     const struct allocation allocation = allocation_of("new", started);
 
-    ck_assert(rejects_note_start(rejects, &allocation));
+    ck_assert(
+        part_node_backoff.pod(backoff, &(struct pod_change){POD_CHANGE_STARTED, &allocation}));
 }
 
 /* Both sharing rest until one pod is admitted. */
@@ -245,7 +252,7 @@ static void let_try(void)
     reject("u1", "gpushare");
     reject("u2", "hami");
     settle();
-    now_ms += REJECTS_PAUSE_MS;
+    now_ms += NODE_BACKOFF_MS;
     settle();
 }
 

@@ -9,6 +9,7 @@
 #include "core/ledger.h"
 #include "store/feasibility.h"
 #include "verbs/bind/attempt.h"
+#include "gate/node_backoff/node_backoff.h"
 
 /* --- what counts ------------------------------------------------------------------------------ */
 
@@ -223,7 +224,7 @@ START_TEST(bind_refuses_too)
     struct ledger *ledger = store_decide_recorded(extender.store, &now);
     ck_assert_int_eq(attempt_look(&attempt, extender.store, ledger, &now, &error), ATTEMPT_FAILED);
     store_unlock(extender.store);
-    ck_assert_str_eq(error->message, reason_info(REASON_REJECTING)->text);
+    ck_assert_str_eq(error->message, reason_info(gate_reason_find("rejecting"))->text);
     attempt_clear(&attempt);
 }
 END_TEST
@@ -252,7 +253,7 @@ END_TEST
 
 START_TEST(a_trial_that_is_rejected_doubles_the_pause)
 {
-    int64_t length = REJECTS_PAUSE_MS;
+    int64_t length = NODE_BACKOFF_MS;
 
     reject_three("ml");
     expect("ml", "b");
@@ -264,9 +265,9 @@ START_TEST(a_trial_that_is_rejected_doubles_the_pause)
         expect("ml", "a,b");
         reject(uid, "ml");
         expect("ml", "b");
-        length = MIN(2 * length, REJECTS_PAUSE_MAX_MS);
+        length = MIN(2 * length, NODE_BACKOFF_MAX_MS);
     }
-    ck_assert_int_eq(length, REJECTS_PAUSE_MAX_MS);
+    ck_assert_int_eq(length, NODE_BACKOFF_MAX_MS);
 }
 END_TEST
 
@@ -329,8 +330,7 @@ END_TEST
 START_TEST(a_limit_of_one_does_not_change_that)
 {
     store_free(extender.store);
-    begin_with(&(struct store_options){
-        .patience_ms = 60000, .rejects.limit = 1, .rejects.window_ms = 60000});
+    begin_with(&(struct store_options){.patience_ms = 60000, NODE_BACKOFF_SETTINGS(1, 60000)});
     reject("p", "evil");
     expect("ml", "a,b");
     expect("evil", "b");
@@ -359,7 +359,7 @@ END_TEST
 /* Others wait for 10 s each time, never for longer, and the namespace itself for ever longer. */
 START_TEST(a_namespace_that_fails_every_trial_does_not_double_the_pause_of_others)
 {
-    int64_t own = REJECTS_PAUSE_MS;
+    int64_t own = NODE_BACKOFF_MS;
 
     reject("p", "ml");
     reject("q", "web");
@@ -482,10 +482,10 @@ START_TEST(people_end_it)
 {
     reject_three("ml");
     expect("ml", "b");
-    ck_assert(store_resume_node(extender.store, "a"));
+    ck_assert(store_order(extender.store, "resume", "a"));
     expect("ml", "a,b");
-    ck_assert(!store_resume_node(extender.store, "a"));
-    ck_assert(!store_resume_node(extender.store, "nowhere"));
+    ck_assert(!store_order(extender.store, "resume", "a"));
+    ck_assert(!store_order(extender.store, "resume", "nowhere"));
 }
 END_TEST
 

@@ -10,6 +10,7 @@
 #include "explain/explain.h"
 #include "inspect/views.h"
 #include "store/feasibility.h"
+#include "part_text.h"
 
 /* --- what is told ----------------------------------------------------------------------------- */
 
@@ -27,16 +28,16 @@ START_TEST(copies_and_records_know_it)
     bind_on("stays", "ml", "a", "0");
     expect("ml", "b");
     json_writer_init(&writer, text);
-    rejects_encode(&writer, store_rejects(extender.store));
+    write_part(&writer, extender.store, &part_node_backoff);
     struct store *copy = store_copy(extender.store);
     store_free(extender.store);
     extender.store = copy;
     store_set_moment(copy, &moment);
     expect("ml", "b");
-    ck_assert(
-        store_learn_rejects(copy, arena, json_parse(arena, text->str, text->len, NULL), &error));
+    ck_assert(store_learn_part(copy, &part_node_backoff, arena,
+                               json_parse(arena, text->str, text->len, NULL), &error));
     json_writer_init(&writer, again);
-    rejects_encode(&writer, store_rejects(copy));
+    write_part(&writer, copy, &part_node_backoff);
     ck_assert_str_eq(again->str, text->str);
     expect("ml", "b");
     start("stays", "ml", "a");
@@ -170,8 +171,8 @@ START_TEST(what_is_no_record_is_refused)
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(!store_learn_rejects(extender.store, arena,
-                                   json_parse(arena, texts[_i], strlen(texts[_i]), NULL), &error));
+    ck_assert(!store_learn_part(extender.store, &part_node_backoff, arena,
+                                json_parse(arena, texts[_i], strlen(texts[_i]), NULL), &error));
     ck_assert_ptr_nonnull(error);
 }
 END_TEST

@@ -2,6 +2,7 @@
 /* What the ledger believes after a restart, of pods whose annotations were changed while nobody looked. */
 #include "sealed_cluster.h"
 #include "suite.h"
+#include "gate/gate.h"
 
 START_TEST(a_binding_carries_a_seal)
 {
@@ -381,7 +382,7 @@ START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
     restart();
     list_unsealed(crowds[_i].n, crowds[_i].own ? own : "others");
     world_expect_bind(&now, "q", "duo",
-                      crowds[_i].closed ? reason_info(REASON_UNSEALED)->text : "");
+                      crowds[_i].closed ? reason_info(gate_reason_find("unsealed"))->text : "");
 }
 END_TEST
 

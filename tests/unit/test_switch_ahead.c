@@ -11,6 +11,7 @@
 #include "simulate/memory_cluster.h"
 #include "verbs/extender.h"
 #include "wire/switch_mark.h"
+#include "gate/gate.h"
 
 #include <string.h>
 
@@ -112,7 +113,7 @@ static GString *bind(const char *name)
 static void expect_refused(const char *name, const char *spec)
 {
     g_autofree char *pod = format_pod(name, spec);
-    const char *text = reason_info(REASON_MODE_SWITCH_AHEAD)->text;
+    const char *text = reason_info(gate_reason_find("mode_switch_ahead"))->text;
 
     ck_assert(memory_cluster_add(extender.cluster, format_pod(name, spec), NULL));
     expect(filter(pod), "\"FailedAndUnresolvableNodes\":{\"n1\"");
@@ -166,7 +167,7 @@ START_TEST(who_could_go_before_cannot_when_the_time_has_come)
     expect(filter(pod), "\"NodeNames\":[\"n1\"]");
     now.now_ns += INT64_C(1000000000) * HOUR_S;
     now.now_ms += INT64_C(1000) * HOUR_S;
-    expect(filter(pod), reason_info(REASON_MODE_SWITCH_AHEAD)->text);
+    expect(filter(pod), reason_info(gate_reason_find("mode_switch_ahead"))->text);
     store_set_moment(extender.store, NULL);
 }
 END_TEST

@@ -26,9 +26,14 @@ struct node *ledger_next_node(struct ledger *ledger, struct node_cursor *cursor,
     return cursor->node;
 }
 
-uint64_t ledger_flag_round(struct ledger *ledger)
+uint32_t ledger_flag_round(struct ledger *ledger)
 {
-    return ++ledger->flag_round;
+    if (++ledger->flag_round == 0) {
+        for (uint32_t place = 0; place < ledger->n_places; place++)
+            pulses_at(&ledger->pulses, place)->flagged = 0;
+        ledger->flag_round = 1;
+    }
+    return ledger->flag_round;
 }
 
 void ledger_flag(struct ledger *ledger, const char *name)
@@ -37,6 +42,27 @@ void ledger_flag(struct ledger *ledger, const char *name)
 
     if (node)
         node_own(node)->pulse->flagged = ledger->flag_round;
+}
+
+static uint32_t marks_of(const struct ledger *ledger, const char *name)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(ledger->marks, name));
+}
+
+void ledger_mark(struct ledger *ledger, const char *name, unsigned bit, bool on)
+{
+    const uint32_t before = marks_of(ledger, name);
+    const uint32_t marks = on ? before | 1U << bit : before & ~(1U << bit);
+    struct node *node = ledger_node(ledger, name);
+
+    if (marks == before)
+        return;
+    if (marks)
+        g_hash_table_insert(ledger->marks, g_strdup(name), GUINT_TO_POINTER(marks));
+    else
+        g_hash_table_remove(ledger->marks, name);
+    if (node)
+        node_own(node)->pulse->marks = marks;
 }
 
 /* Where a node of that name is, or would be, among the sorted ones. Lists come in order of names, and a
@@ -75,7 +101,8 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     }
     ledger->at_place->pdata[node_own(node)->place] = node;
     node_own(node)->pulse = pulses_reach(&ledger->pulses, node_own(node)->place);
-    *node_own(node)->pulse = (struct node_pulse){.version = ledger->newest};
+    *node_own(node)->pulse =
+        (struct node_pulse){.version = ledger->newest, .marks = marks_of(ledger, name)};
     g_hash_table_add(ledger->nodes, node);
     asked_order_add(ledger->asked, node);
     g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);

@@ -37,7 +37,8 @@ struct ledger {
     uint64_t all_freed; /* the same, when it last may have on every node */
     uint64_t freed_in[FREED_IN];
     struct asked_order *asked;
-    uint64_t flag_round; /* of ledger_flag */
+    uint32_t flag_round; /* of ledger_flag */
+    GHashTable *marks;   /* name -> the bits of ledger_mark, not 0; owned */
 };
 
 /* ledger_nodes.c: the node of that name, made if there is none. */

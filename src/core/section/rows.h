@@ -3,7 +3,7 @@
 /*
  * Words for the rows of a section, for NAME_section.c alone, which says before them what struct they are of:
  *
- *     #define SETTINGS struct rejects_settings
+ *     #define SETTINGS struct node_backoff_settings
  *     static const struct option rows[] = {
  *         {"reject-limit", INT(limit, "N", "3", 0, 100), FOR(COMMAND_SERVE), .help = "…"},
  *     };

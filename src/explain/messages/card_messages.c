@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "dialect/hami/hook.h"
 #include "explain/explain.h"
+#include "core/reason/reasons.h"
 
 #include <string.h>
 
@@ -240,7 +241,7 @@ static void tell_card_terms(const struct message_context *context)
     }
 }
 
-static void (*const card_tellers[REASON_N])(const struct message_context *context) = {
+static void (*const card_tellers[REASONS_MAX])(const struct message_context *context) = {
     [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
     [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
     [REASON_INSUFFICIENT_CORE] = tell_core,     [REASON_NO_SLOT] = tell_slots,

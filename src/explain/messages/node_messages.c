@@ -9,6 +9,7 @@
 #include "policy/victims/may_end.h"
 #include "queue/share_amounts.h"
 #include "wire/switch_mark.h"
+#include "core/reason/reasons.h"
 
 #include <string.h>
 
@@ -42,31 +43,6 @@ static void tell_withheld(const struct message_context *context)
     if (pool)
         printable_append(context->text, "has %d %s, gives %d: %s", pool->reported, ask->device,
                          pool->capacity, why[pool->withheld]);
-}
-
-static void tell_switch(const struct message_context *context)
-{
-    const int64_t ns_per_s = G_GINT64_CONSTANT(1000000000), lasts_s = context->request->lasts_s;
-    const int64_t switches_ns = context->node->switches_ns;
-    g_autofree char *time = switch_time_format(switches_ns / ns_per_s);
-
-    if (switches_ns <= context->question->admission.now_ns)
-        g_string_append(context->text, "is being made a node that shares its cards in another way");
-    else if (context->node->slots_ahead > 0)
-        printable_append(context->text,
-                         "lets a card have %d holders at most from %s on, and has no room for "
-                         "another who may be there still",
-                         context->node->slots_ahead, time);
-    else
-        printable_append(context->text, "shares its cards in another way from %s on", time);
-    if (lasts_s > 0)
-        printable_append(context->text,
-                         ", and the pod may run for %" G_GINT64_FORMAT
-                         " s (activeDeadlineSeconds and terminationGracePeriodSeconds)",
-                         lasts_s);
-    else
-        g_string_append(context->text,
-                        ", and the pod does not say for how long it runs (activeDeadlineSeconds)");
 }
 
 static void tell_silence(const struct message_context *context)
@@ -401,14 +377,6 @@ static void tell_shared_memory(const struct message_context *context)
     }
 }
 
-static void tell_unsealed(const struct message_context *context)
-{
-    printable_append(context->text,
-                     "%d pods of the namespace there have no seal and count on every GPU (at most "
-                     "%d may)",
-                     feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
-}
-
 static void tell_waiting(const struct message_context *context)
 {
     const struct node *node = context->node;
@@ -454,40 +422,6 @@ static void tell_promises(const struct message_context *context)
     g_string_append(context->text, ", which kubelet does not ask for any more");
 }
 
-static void append_pause(const struct rejects_pause *pause, void *data)
-{
-    const struct message_context *context = data;
-    g_autofree char *told = rejects_tell(pause, context->question->turn.now_ms);
-
-    if (pause->ns && !g_str_equal(pause->ns, context->question->ns))
-        return;
-    printable_append(
-        context->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT " pods (%s)",
-        context->text->len > 0 ? "; " : "", told, pause->total, rejection_names[pause->last]);
-}
-
-static void tell_rejecting(const struct message_context *context)
-{
-    rejects_each(context->question->rejects, context->node->name, append_pause, (void *)context);
-    if (context->text->len == 0)
-        g_string_append(context->text, "has rejected a pod, and has as many on their way as may be "
-                                       "lost");
-}
-
-static void tell_gang_room(const struct message_context *context)
-{
-    const struct feasibility *question = context->question;
-    struct gang_row group;
-
-    if (!gangs_kept_on(question->gangs, context->node->name, question->uid, question->priority,
-                       &group))
-        return;
-    printable_append(
-        context->text,
-        "is kept for the group %s/%s, which waits for room, for %" G_GINT64_FORMAT " s at most",
-        group.ns, group.name, MAX(group.room_until_ms - question->turn.now_ms + 999, 0) / 1000);
-}
-
 static void tell_unkept_quota(const struct message_context *context)
 {
     g_string_append(context->text,
@@ -524,7 +458,7 @@ static void tell_limit(const struct message_context *context)
     tell_unread(context);
 }
 
-static void (*const node_tellers[REASON_N])(const struct message_context *context) = {
+static void (*const node_tellers[REASONS_MAX])(const struct message_context *context) = {
     [REASON_NONE] = tell_none,
     [REASON_NODE_UNKNOWN] = tell_unknown,
     [REASON_NOT_GPU_SHARE] = tell_no_share,
@@ -533,7 +467,6 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_CARD_COUNT] = tell_count,
     [REASON_CHANGING] = tell_withheld,
     [REASON_PLUGIN_SILENT] = tell_silence,
-    [REASON_MODE_SWITCH_AHEAD] = tell_switch,
     [REASON_WITHHELD] = tell_withheld,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
     [REASON_SHARED_MEMORY] = tell_shared_memory,
@@ -546,7 +479,6 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,
     [REASON_CARD_NUMBERS] = tell_numbers,
-    [REASON_UNSEALED] = tell_unsealed,
     [REASON_QUOTA] = tell_quota,
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_QUOTA_MAX] = tell_elastic_quota,
@@ -555,8 +487,6 @@ static void (*const node_tellers[REASON_N])(const struct message_context *contex
     [REASON_QUOTA_UNKEPT] = tell_unkept_quota,
     [REASON_QUOTA_COUNTING] = tell_counting,
     [REASON_EARLIER_POD] = tell_earlier,
-    [REASON_REJECTING] = tell_rejecting,
-    [REASON_GANG_ROOM] = tell_gang_room,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
     [REASON_AWAITING_TURN] = tell_waiting,
     [REASON_PROMISE_STANDS] = tell_promises,
@@ -574,6 +504,8 @@ char *message_of_node(const struct feasibility *question, const struct node *nod
         .ask = ask_in_message(node, reading ? reading : request),
     };
 
+    if (gates_message(&question->gates, reason, node, context.text))
+        return g_string_free(context.text, FALSE);
     if (node_tellers[reason])
         node_tellers[reason](&context);
     else if (!(reason == REASON_CARD_TOO_SMALL && tell_small_devices(&context)) &&

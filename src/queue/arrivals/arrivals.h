@@ -60,12 +60,20 @@ void arrivals_copy_common(struct arrivals *arrivals, const struct arrivals *from
 void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const char *uid,
                    const struct request *request);
 
+struct older_pod {
+    const char *uid, *ns;
+    int64_t priority;
+    const struct request *request;
+};
+
 struct arrivals_query {
     struct ledger *ledger;
     const struct nominees *nominees; /* as the younger pod finds the nodes, its UID and priority */
     const struct quotas *quotas;
     const struct gangs *gangs;
-    const struct rejects *rejects;
+    /* Whether a rule beside the cards closes the node to the older pod, whatever is free there. */
+    bool (*shut_out)(const void *gates, const struct older_pod *pod, const struct node *node);
+    const void *gates;
     int64_t now_ms;      /* monotonic */
     int64_t patience_ns; /* with which older pods are answered, whoever asks */
     int64_t hold_ms;     /* how long an older pod may take to come; 0: nobody is waited for */

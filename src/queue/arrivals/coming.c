@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Older pods that could come now go first (rule 1 of docs/design/arrival.md). */
 #include "queue/arrivals/arrival.h"
-#include "queue/gangs/gangs.h"
-#include "queue/rejects.h"
 
 /* --- nodes as an older pod finds them --------------------------------------------------------- */
 
@@ -69,9 +67,9 @@ const struct node *arrival_view_of(struct arrival_views *views, const struct arr
 bool arrival_is_shut_out(const struct arrival *arrival, const struct node *node,
                          const struct arrivals_query *query)
 {
-    return (gangs_kept_on(query->gangs, node->name, arrival->uid, arrival->priority, NULL) &&
-            !nominations_keep_for(query->nominees->nominations, node->name, arrival->uid)) ||
-           rejects_close(query->rejects, node, arrival->request, arrival->ns);
+    return query->shut_out(
+        query->gates,
+        &(struct older_pod){arrival->uid, arrival->ns, arrival->priority, arrival->request}, node);
 }
 
 /* Whether the node, as the pod finds it, would take it now, if only after one that waits there, as filter

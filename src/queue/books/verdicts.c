@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/books/verdicts.h"
 #include "core/ledger.h"
+#include "core/reason/reasons.h"
 
 #define REASON_BITS 8
-G_STATIC_ASSERT(REASON_N <= 1 << REASON_BITS);
+G_STATIC_ASSERT(REASONS_MAX <= 1 << REASON_BITS);
 
 struct entry {
     uint64_t seen; /* the node's version, and the reason; 0: none */

@@ -14,8 +14,8 @@ struct queue_image {
     uint64_t arrivals_number; /* 0: they are not in it, as with the others */
     struct waits_image *waits;
     uint64_t waits_number;
-    struct rejects *rejects;
-    uint64_t rejects_number;
+    void *parts[PART_ROWS_MAX]; /* images, in the order of the table */
+    uint64_t part_numbers[PART_ROWS_MAX];
     char *coming;
     uint64_t coming_number;
     struct gangs_image *gangs;
@@ -67,12 +67,40 @@ static bool begin_waits(struct queue_image *image)
     return image->waits_number > 0;
 }
 
-static bool begin_rejects(struct queue_image *image)
+static bool begin_parts(struct queue_image *image)
 {
-    image->rejects_number = next_number(image);
-    if (image->rejects_number > 0)
-        rejects_image_begin(image->rejects, image->store->rejects);
-    return image->rejects_number > 0;
+    const struct part_set *parts = &image->store->parts;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (!parts->selves[i] || !parts_table[i]->image)
+            continue;
+        image->part_numbers[i] = next_number(image);
+        if (image->part_numbers[i] == 0)
+            return false;
+        image->parts[i] = parts_table[i]->image->begin(parts->selves[i]);
+    }
+    return true;
+}
+
+static bool take_parts(struct queue_image *image)
+{
+    bool more = false;
+
+    for (size_t i = 0; parts_table[i] && !more; i++)
+        more = image->parts[i] && parts_table[i]->image->take(image->parts[i]);
+    return more;
+}
+
+static void tell_parts(struct queue_image *image)
+{
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (!image->parts[i])
+            continue;
+        observer_tell(image->store->observer,
+                      &(struct observation){OBSERVED_PART, image->part_numbers[i],
+                                            .part = parts_table[i], .image = image->parts[i]});
+        parts_table[i]->image->free(image->parts[i]);
+    }
 }
 
 static bool begin_coming(struct queue_image *image)
@@ -158,7 +186,7 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_claims, begin_arrivals, begin_waits, begin_rejects,
+        begin_claims, begin_arrivals, begin_waits, begin_parts,
         begin_coming, begin_gangs,    begin_usage, begin_learned,
     };
 
@@ -173,7 +201,6 @@ struct queue_image *queue_image_begin(struct store *store)
     image->store = store;
     image->arrivals = arrivals_image_new();
     image->waits = waits_image_new();
-    image->rejects = rejects_new(0, 0);
     image->gangs = gangs_image_new(
         &(struct gang_places){.keep = keep_place, .write = write_place, .free = free_place, store});
     store_lock(store);
@@ -186,8 +213,7 @@ struct queue_image *queue_image_begin(struct store *store)
 static bool take(struct queue_image *image)
 {
     return (image->arrivals_number > 0 && arrivals_image_take(image->arrivals)) ||
-           (image->waits_number > 0 && waits_image_take(image->waits)) ||
-           (image->rejects_number > 0 && rejects_image_take(image->store->rejects)) ||
+           (image->waits_number > 0 && waits_image_take(image->waits)) || take_parts(image) ||
            (image->gangs_number > 0 && gangs_image_take(image->gangs));
 }
 
@@ -210,8 +236,7 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .arrivals = take_image->arrivals});
     observer_tell(observer, &(struct observation){OBSERVED_WAITS, take_image->waits_number,
                                                   .waits = take_image->waits});
-    observer_tell(observer, &(struct observation){OBSERVED_REJECTS, take_image->rejects_number,
-                                                  .rejects = take_image->rejects});
+    tell_parts(take_image);
     observer_tell(observer, &(struct observation){OBSERVED_COMING, take_image->coming_number,
                                                   .coming = take_image->coming});
     observer_tell(observer, &(struct observation){OBSERVED_GANGS, take_image->gangs_number,
@@ -226,7 +251,6 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     g_free(take_image->claims);
     arrivals_image_free(take_image->arrivals);
     waits_image_free(take_image->waits);
-    rejects_free(take_image->rejects);
     g_free(take_image->coming);
     gangs_image_free(take_image->gangs);
     idleness_unref(take_image->idleness);

@@ -285,7 +285,7 @@ static enum attempt_step take_place(struct attempt *attempt, struct store *store
 }
 
 /* One look, as struct gang_gate wants it. */
-struct gate {
+struct gang_look {
     struct attempt *attempt;
     struct store *store;
     const struct moment *moment;
@@ -294,7 +294,7 @@ struct gate {
 
 static bool takes(void *data, const char *uid)
 {
-    struct gate *gate = data;
+    struct gang_look *gate = data;
     const bool own = g_str_equal(uid, gate->attempt->args->pod_uid);
     const struct allocation *held = ledger_get(store_ledger(gate->store), uid);
     const struct request *request = own ? gate->attempt->request : store_pending(gate->store, uid);
@@ -310,7 +310,7 @@ static bool takes(void *data, const char *uid)
 
 static uint64_t version_of(void *data, const char *uid)
 {
-    struct ledger *ledger = store_ledger(((const struct gate *)data)->store);
+    struct ledger *ledger = store_ledger(((const struct gang_look *)data)->store);
     const struct allocation *held = ledger_get(ledger, uid);
 
     return held ? ledger_version_at(ledger, node_own(held->node)->place) : 0;
@@ -343,7 +343,7 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
 {
     struct gangs *gangs = store_gangs(store);
     const char *uid = attempt->args->pod_uid;
-    struct gate gate = {attempt, store, moment, REASON_NONE};
+    struct gang_look gate = {attempt, store, moment, REASON_NONE};
 
     if (held && !g_str_equal(held->node->name, attempt->args->node))
         return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/rejects/rejects_section.h"
+#include "gate/node_backoff/node_backoff_section.h"
 
 #include "core/section/rows.h"
 
-#define SETTINGS struct rejects_settings
+#define SETTINGS struct node_backoff_settings
 
 /* clang-format off */
 static const struct option rows[] = {
@@ -17,8 +17,8 @@ static const struct option rows[] = {
 };
 /* clang-format on */
 
-const struct section section_rejects = {
-    .name = "rejects",
+const struct section section_node_backoff = {
+    .name = "node_backoff",
     .title = "Nodes whose kubelet rejects pods",
     ROWS(rows),
     .recorded = true,

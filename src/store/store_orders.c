@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods that kubelet rejects, and nodes that are left out for it. */
-#include "base/metrics.h"
+/* What operators, plans and records say to a store. */
 #include "core/ledger.h"
 #include "store/store_state.h"
 
-bool store_resume_node(struct store *store, const char *name)
+bool store_order(struct store *store, const char *verb, const char *node)
 {
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    const bool resumed = rejects_resume(store->rejects, name);
+    const bool changed = parts_order(&store->parts, verb, node);
 
-    if (resumed) {
-        ledger_mark_freed(store->ledger, name);
-        store_notify(store, name, NULL);
+    if (changed) {
+        ledger_mark_freed(store->ledger, node);
+        store_notify(store, node, NULL);
     }
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_RESUME, number, .key = name});
-    return resumed;
+    observer_tell(store->observer, &(struct observation){OBSERVED_RESUME, number, .key = node});
+    return changed;
 }
 
 void store_tell_move(struct store *store, const struct observed_move *move)
@@ -38,16 +37,12 @@ void store_tell_eviction(struct store *store, const struct observed_eviction *ev
                                         .eviction = eviction});
 }
 
-const struct rejects *store_rejects(const struct store *store)
-{
-    return store->rejects;
-}
-
-bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
-                         GError **error)
+bool store_learn_part(struct store *store, const struct part *part, struct json_arena *arena,
+                      const cJSON *object, GError **error)
 {
     store_lock(store);
-    const bool learned = rejects_decode(store->rejects, arena, object, error);
+    void *self = parts_of(&store->parts, part);
+    const bool learned = !self || part->image->learn(self, arena, object, error);
 
     store_unlock(store);
     return learned;

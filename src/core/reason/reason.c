@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/reason/reasons.h"
+
 #include <glib.h>
-#include <gpuledger/reason.h>
 
 /* Users grep for the first words of the gpushare texts; they stay a prefix. */
 #define INSUFFICIENT "Insufficient GPU Memory in one device"
@@ -34,11 +35,6 @@ static const struct reason_info table[REASON_N] = {
         {"changing",
          "The node is being changed to another configuration of its GPU plugin, and "
          "gives no GPU until both agree",
-         false},
-    [REASON_MODE_SWITCH_AHEAD] =
-        {"mode_switch_ahead",
-         "The node's GPUs are about to be shared in another way, and the pod may not have ended by "
-         "then",
          false},
     [REASON_WITHHELD] =
         {"withheld",
@@ -110,10 +106,6 @@ static const struct reason_info table[REASON_N] = {
                                INSUFFICIENT
                                ": what is left is oversubscribed, which pods have to accept",
                                true},
-    [REASON_UNSEALED] =
-        {"unsealed",
-         "Too many pods of the namespace are on the node of which nobody knows which GPU they have",
-         false},
     [REASON_CLASS_GROUP] = {"class_group",
                             "The pod's class is for pods of a group, and the pod names none",
                             false},
@@ -145,9 +137,6 @@ static const struct reason_info table[REASON_N] = {
     [REASON_EARLIER_POD] = {"earlier_pod",
                             "The room on the node is left to a pod that has waited for longer",
                             false},
-    [REASON_REJECTING] =
-        {"rejecting",
-         "The node has rejected pods that were bound to it, and is left out for a while", false},
     [REASON_AWAITING_ASSIGNMENT] = {"awaiting_assignment",
                                     "A pod of the same size on the node still waits for its GPU",
                                     false},
@@ -188,8 +177,6 @@ static const struct reason_info table[REASON_N] = {
                             false},
     [REASON_GANG_WAITING] = {"gang_waiting", "The other pods of the pod's group have yet to come",
                              false},
-    [REASON_GANG_ROOM] = {"gang_room", "The node is kept for a group of pods that waits for room",
-                          false},
     [REASON_GANG_LOST] = {"gang_lost", "The place that the pod's group had for it is gone", false},
     [REASON_WORK_LIMIT] = {"work_limit",
                            "Looking for GPUs for all of the pod's containers takes too long here "
@@ -202,7 +189,26 @@ static const struct reason_info table[REASON_N] = {
          false},
 };
 
+/* Written once, before any number of them is known to another thread. */
+static const struct reason_info *more;
+static gint n_more;
+
+void reasons_extend(const struct reason_info *rows, unsigned n)
+{
+    more = rows;
+    g_atomic_int_set(&n_more, (gint)n);
+}
+
+unsigned reasons_count(void)
+{
+    return REASON_N + (unsigned)g_atomic_int_get(&n_more);
+}
+
 const struct reason_info *reason_info(enum reason reason)
 {
-    return &table[(unsigned)reason < REASON_N ? reason : REASON_NONE];
+    const unsigned number = reason;
+
+    if (number >= REASON_N && number < reasons_count())
+        return &more[number - REASON_N];
+    return &table[number < REASON_N ? number : REASON_NONE];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/mig/failed_places.h"
+#include "gate/node_backoff/failed_places.h"
 
 #include "core/fail.h"
 

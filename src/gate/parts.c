@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/gate.h"
+#include "core/section/option.h"
+
+void parts_start(struct part_set *parts, struct ledger *ledger, const struct part_settings *list)
+{
+    gates_register();
+    for (size_t i = 0; list && list[i].part; i++)
+        parts->settings[i] = (struct part_settings){
+            list[i].part, g_memdup2(list[i].settings, list[i].part->section->size)};
+    for (size_t i = 0; parts_table[i]; i++) {
+        const struct part_settings *own = parts->settings;
+        while (own->part && own->part != parts_table[i])
+            own++;
+        parts->bases[i] = (struct part_base){ledger, gate_bit_of(parts_table[i])};
+        parts->selves[i] = parts_table[i]->start(&parts->bases[i], own->settings);
+    }
+}
+
+void parts_stop(struct part_set *parts)
+{
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts->selves[i])
+            parts_table[i]->stop(parts->selves[i]);
+    }
+    for (size_t i = 0; parts->settings[i].part; i++)
+        g_free((void *)parts->settings[i].settings);
+}
+
+const struct part *part_of_kind(const char *kind)
+{
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts_table[i]->image && g_str_equal(parts_table[i]->image->kind, kind))
+            return parts_table[i];
+    }
+    return NULL;
+}
+
+void *parts_of(const struct part_set *parts, const struct part *part)
+{
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts_table[i] == part)
+            return parts->selves[i];
+    }
+    return NULL;
+}
+
+bool parts_pod(struct part_set *parts, const struct pod_change *change)
+{
+    bool opened = false;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts->selves[i] && parts_table[i]->pod)
+            opened |= parts_table[i]->pod(parts->selves[i], change);
+    }
+    return opened;
+}
+
+bool parts_node(struct part_set *parts, const char *name, const struct node_view *view)
+{
+    bool opened = false;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts->selves[i] && parts_table[i]->node)
+            opened |= parts_table[i]->node(parts->selves[i], name, view);
+    }
+    return opened;
+}
+
+bool parts_order(struct part_set *parts, const char *verb, const char *node)
+{
+    bool changed = false;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts->selves[i] && parts_table[i]->order)
+            changed |= parts_table[i]->order(parts->selves[i], verb, node);
+    }
+    return changed;
+}
+
+bool parts_settle(struct part_set *parts, int64_t now_ms)
+{
+    bool opened = false;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (parts->selves[i] && parts_table[i]->settle)
+            opened |= parts_table[i]->settle(parts->selves[i], now_ms);
+    }
+    return opened;
+}
