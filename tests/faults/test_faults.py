@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,6 +24,7 @@ from pki import Authority  # noqa: E402
 from program import PROGRAM, environment  # noqa: E402
 
 PATIENT = "--bind-timeout=50s"  # however slow the machine is
+REJECTS_PAUSE_S = 10  # the first one, as src/queue/rejects.h has it
 GANG = "gang.scheduling.koordinator.sh/"
 GONE = {"status": 410, "reason": "Expired"}
 BUSY = {"status": 429, "reason": "TooManyRequests"}
@@ -486,8 +488,12 @@ async def black_hole_test():
     pods are lost, their replacements run elsewhere, and what is recorded is decided alike again."""
     async with cluster_of((2, 16), (2, 16)) as cluster:
         record = cluster.api.directory / "record"
-        lost = n = 0
-        # No pause ends by itself, however slow the machine is: of each trial one more may be lost.
+        lost = n = since = 0
+
+        def is_paused():
+            """If it is not, on a slow machine, another pod may be lost in trying the node."""
+            return time.monotonic() - since < REJECTS_PAUSE_S
+
         async with running(cluster, PATIENT, f"--record={record}") as program:
             while len(running_on(cluster)) < 8:
                 for _ in range(2):
@@ -497,12 +503,15 @@ async def black_hole_test():
                     require("n1" in passing, f"a node that works is left out: {passing}")
                     error = await program.bind(obj, passing[0])
                     require(error == "", f"bind: {error}")
-                lost += reject(cluster)
+                begun, more = time.monotonic(), reject(cluster)
+                require(more == 0 or lost + more <= 4 or not is_paused(), f"{lost + more} pods are lost")
+                lost, since = lost + more, begun if more else since
                 await program.settle()
                 if lost == 4:
-                    require(await program.filter(cluster.create("asks", 1)) == ["n1"], "it is open")
-                    require(await audited(program) == ["n0"], "the audit names the node")
-            require(lost == 4, f"{lost} pods are lost")
+                    passing = await program.filter(cluster.create("asks", 1))
+                    require(passing == ["n1"] or not is_paused(), "it is open")
+                    require(await audited(program) == ["n0"] or not is_paused(), "the audit names the node")
+            require(lost >= 4, f"only {lost} pods are lost")
             require(set(running_on(cluster)) == {"n1"}, "the replacements run elsewhere")
             require(await resume(program, "n0") == "node n0 is asked again", "resume")
             require(await resume(program, "n0") == "node n0 was not left out", "resume again")
@@ -511,12 +520,14 @@ async def black_hole_test():
                 obj = cluster.create(f"p{n}", 1)
                 n += 1
                 require(await program.bind(obj, "n0") == "", "bind after resume")
+                since = time.monotonic()
                 reject(cluster)
                 await program.settle()
             obj = cluster.create("last", 1)
-            require(await program.filter(obj) == ["n1"], "it is left out again")
+            require(await program.filter(obj) == ["n1"] or not is_paused(), "it is left out again")
             error = await program.bind(obj, "n0")
-            require("left out for a while" in error, f"bind refuses: {error}")
+            require("left out for a while" in error or not is_paused(), f"bind refuses: {error}")
+            obj = cluster.create("later", 2)
             cluster.api.change("nodes", (None, "n0"), mark_node)
             while await program.filter(obj) != ["n0", "n1"]:
                 await asyncio.sleep(0.02)
