@@ -107,6 +107,24 @@ START_TEST(nobody_waits_for_ever_for_who_has_gone)
 }
 END_TEST
 
+/* The Binding was carried out, and neither its reply nor the watch says so. */
+START_TEST(a_bind_of_which_nothing_is_known_is_settled)
+{
+    const struct fake_step lost = {.act = FAKE_LOSE_REPLY, .outcome = OUTCOME_UNKNOWN};
+
+    world.extender.bind_timeout_ms = WORLD_ONE_TRY_MS;
+    world_add_pending(&world, "p", 5);
+    fake_cluster_script_bind(world.cluster, &lost);
+    fake_cluster_script_get(world.cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
+    g_autofree char *error = world_bind(&world, "p", "duo");
+    ck_assert_str_ne(error, "");
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_UNKNOWN);
+    begin();
+    let_it_run(10);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("housekeeping");
@@ -115,6 +133,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, who_stands_by_wakes_nobody);
     tcase_add_test(tests, nobody_waits_for_ever_for_who_has_gone);
+    tcase_add_test(tests, a_bind_of_which_nothing_is_known_is_settled);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
