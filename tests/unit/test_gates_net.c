@@ -9,41 +9,17 @@
 #include "suite.h"
 
 #include "explain/fit.h"
-#include "explained_cluster.h"
-#include "stopped_clock.h"
-#include "verbs/extender.h"
-#include "gate/node_backoff/node_backoff.h"
+#include "objecting_cluster.h"
 #include "core/reason/reasons.h"
 
-#define PRIORITY 1000
-#define SECOND_MS 1000
 #define T4 "GPU-a,10,10240,100,NVIDIA-T4,0,true:GPU-b,10,10240,100,NVIDIA-T4,0,true:"
 #define HAMI_NODE "'" REGISTER "':'" T4 "'"
-#define KOORDINATOR "gang.scheduling.koordinator.sh/"
-#define OF(group, needs)                                                                           \
-    "'" KOORDINATOR "name':'" group "','" KOORDINATOR "min-available':'" needs "'"
-#define CONFIG(limits)                                                                             \
-    "{'metadata':{'namespace':'kube-system','name':'gpuquota'},'data':{'gpu_quota':'{\\\"ml\\\":"  \
-    "{\\\"quota\\\":{" limits "}}}'}}"
-#define IS_GONE                                                                                    \
-    "Allocate failed due to rpc error: code = Unavailable desc = transport is closing, which is "  \
-    "unexpected"
-#define CANNOT_RESET                                                                               \
-    "Allocate failed due to rpc error: code = Unknown desc = cannot reset the GPU, which is "      \
-    "unexpected"
-#define ROOM_ON_CARD_0                                                                             \
-    "'gpuledger.io/plan':'{\\\"doing\\\":\\\"room\\\",\\\"by\\\":\\\"test\\\",\\\"until\\\":"      \
-    "\\\"2026-01-05T12:10:00Z\\\",\\\"rooms\\\":[{\\\"id\\\":\\\"other\\\",\\\"pod\\\":"           \
-    "\\\"other\\\",\\\"priority\\\":5000,\\\"dialect\\\":\\\"gpushare\\\",\\\"shares\\\":"         \
-    "[{\\\"memory\\\":10,\\\"units\\\":true,\\\"card\\\":0}]}]}'"
 #define GPUMEM_QUOTA                                                                               \
     "{'metadata':{'name':'q','namespace':'ml'},'spec':{'hard':{'limits.nvidia.com/"                \
     "gpumem':'5000'}}}"
 #define SILENT                                                                                     \
     HAMI_NODE                                                                                      \
     ",'hami.io/node-handshake':'Reported 2026-01-05 11:00:00.000000001 +0000 UTC m=+7.5'"
-#define SWITCH_AHEAD                                                                               \
-    "'gpuledger.io/switch':'nvidia.com/device-plugin.config=night@2026-01-05T13:00:00Z'"
 
 /*
  * Who asks about ml/hi and n1, which has two cards of 10; card 1 is taken by a more important pod. The first ones
@@ -76,28 +52,7 @@ struct row {
     const char *should[ASKER_N]; /* where `says` is wrong; else NULL */
 };
 
-static struct extender extender;
-
 /* --- the cluster ----------------------------------------------------------------------------- */
-
-static enum outcome bind_pod(struct cluster *base, const struct binding *binding,
-                             int64_t deadline_ms, GError **error)
-{
-    return OUTCOME_OK;
-}
-
-static enum outcome annotate_pod(struct cluster *base, const struct pod_annotation *annotation,
-                                 int64_t deadline_ms, GError **error)
-{
-    return OUTCOME_OK;
-}
-
-static const struct cluster_ops net_ops = {.name = "objects",
-                                           .bind = bind_pod,
-                                           .get_pod = get_pod,
-                                           .list_pods_on = list_pods_on,
-                                           .annotate_pod = annotate_pod};
-static struct cluster net = {&net_ops};
 
 /* As add_pod; in HAMi's words where the row says so. */
 static void put(const struct row *row, struct said_pod pod)
@@ -126,21 +81,8 @@ static const char *wanted(void)
 
 static void begin_row(const struct row *row)
 {
-    clock_begin();
     now = row;
-    begin_with((struct store_options){
-        .hold_ms = INT64_C(3600) * SECOND_MS,
-        .n_places = 8,
-        .model_label = "model",
-        .resource_quotas = true,
-        .elastic_quotas = true,
-        .reclaim = true,
-        .reclaim_uncontrolled = true,
-        .gangs = true,
-        .gang_room_ms = INT64_C(3600) * SECOND_MS,
-        NODE_BACKOFF_SETTINGS(3, 60 * SECOND_MS),
-    });
-    extender = (struct extender){.store = told, .cluster = &net, .bind_timeout_ms = SECOND_MS};
+    begin_objecting();
     add_node((struct said_node){"n1", row->labels, row->annotations, row->spec,
                                 row->hami ? "'nvidia.com/gpu':'2'" : NULL});
     put(row, (struct said_pod){"guard", "low", .node = "n1", .card = "1", .mem = "10",
@@ -160,7 +102,6 @@ static void arrange(void)
 {
     if (now->arrange)
         now->arrange();
-    store_end_waits(told); /* as the clock does every second */
 }
 
 static void put_low(void)
@@ -186,27 +127,20 @@ static const char *code_in(const char *text)
     return "";
 }
 
-static char *body_of(const char *key)
-{
-    return g_strdup_printf("{\"Pod\":%s,\"NodeNames\":[\"n1\"]}",
-                           (const char *)g_hash_table_lookup(pods, key));
-}
-
 static char *filter(const char *key)
 {
-    g_autofree char *body = body_of(key);
-    g_autoptr(GString) reply = g_string_new(NULL);
-
-    extender_filter(&extender, body, strlen(body), reply);
+    g_autoptr(GString) reply = filter_reply(key, "'n1'");
     const bool passes = strstr(reply->str, "\"NodeNames\":[\"n1\"]");
     const bool helps = strstr(reply->str, "\"FailedNodes\":{\"n1\"");
+
     ck_assert_msg(passes || *code_in(reply->str), "%s", reply->str);
     return g_strconcat(passes ? "" : code_in(reply->str), helps ? "+" : "", NULL);
 }
 
 static char *prioritize(void)
 {
-    g_autofree char *body = body_of("ml/hi");
+    g_autofree char *body = g_strdup_printf("{\"Pod\":%s,\"NodeNames\":[\"n1\"]}",
+                                            (const char *)g_hash_table_lookup(pods, "ml/hi"));
     g_autoptr(GString) reply = g_string_new(NULL);
 
     ck_assert(extender_prioritize(&extender, PRIORITIZE_ALL, body, strlen(body), reply, NULL));
@@ -230,7 +164,7 @@ static char *wake(void)
 
     wake_note_refusal(wake, &(struct pod_view){.ns = "ml", .name = "hi", .uid = "ml/hi"}, 0);
     clock_skip_ms(2 * SECOND_MS);
-    const unsigned n = wake_run(wake, told, &net);
+    const unsigned n = wake_run(wake, told, &writable);
     wake_free(wake);
     return g_strdup(n ? "woken" : "asleep");
 }
@@ -256,7 +190,7 @@ static char *fit_it(void)
     view.uid = NULL;
     g_autoptr(fit) fit = fit_find(
         &(struct fit_query){
-            .store = told, .cluster = &net, .pod = &view, .replicas = 1, .drain = none},
+            .store = told, .cluster = &writable, .pod = &view, .replicas = 1, .drain = none},
         &error);
     ck_assert_msg(fit, "%s", error ? error->message : "");
     if (fit->fitting > 0 || !fit->rest)
@@ -356,44 +290,19 @@ static const struct {
 
 /* --- rules --------------------------------------------------------------------------------------- */
 
-/* Three pods of the namespace are bound to card 0, and kubelet fails them with that message. */
-static void reject_three(const char *message)
-{
-    for (int i = 0; i < 3; i++) {
-        g_autofree char *name = g_strdup_printf("rejected-%d", i);
-        g_autofree char *status = g_strdup_printf("'reason':'UnexpectedAdmissionError','message':"
-                                                  "'%s',",
-                                                  message);
-        struct said_pod pod = {name, "ml", .mem = "2"};
-        add_pod(pod);
-        pod.node = "n1";
-        pod.card = "0";
-        pod.unmatched = true;
-        add_pod(pod);
-        pod.status = status;
-        pod.phase = "Failed";
-        add_pod(pod);
-    }
-}
-
 static void reject_on_node(void)
 {
-    reject_three(IS_GONE);
+    reject_three("n1", NODE_FAILS);
 }
 
 static void reject_on_card(void)
 {
-    reject_three(CANNOT_RESET);
+    reject_three("n1", CARD_FAILS);
 }
 
-/* More than four. */
-static void lose_seals(void)
+static void lose_five_seals(void)
 {
-    for (int i = 0; i <= 4; i++) {
-        g_autofree char *name = g_strdup_printf("unsealed-%d", i);
-        store_set_trust(told, TRUST_NOTHING);
-        hold(name, "n1", "0", "1");
-    }
+    lose_seals("n1", "ml", UNSEALED);
 }
 
 static void nominate_other(void)
@@ -408,18 +317,9 @@ static void come_first(void)
     g_free(filter("web/elder"));
 }
 
-/* A group that would hold both cards finds no room for so long that the node is kept for it. */
 static void keep_for_group(void)
 {
-    for (int i = 0; i < 2; i++) {
-        g_autofree char *name = g_strdup_printf("k-%d", i);
-        add_pod((struct said_pod){name, "web", .mem = "10", .priority = PRIORITY,
-                                  .annotations = OF("k", "2")});
-    }
-    for (int64_t passed = 0; passed <= GANG_ROOM_AFTER_MS; passed += 10 * SECOND_MS) {
-        g_free(filter("web/k-0"));
-        clock_skip_ms(10 * SECOND_MS);
-    }
+    await_group("'n1'");
 }
 
 static const struct row rows[] = {
@@ -450,7 +350,7 @@ static const struct row rows[] = {
      .should = {[ARRIVALS] = ""}},
     {.rule = "unsealed",
      .mem = "5",
-     .arrange = lose_seals,
+     .arrange = lose_five_seals,
      .says = {"unsealed", "left out", "unsealed", "asleep", "unsealed", "unsealed", "gang_no_room",
               "", "nobody", "nobody", "nobody"}},
     {.rule = "mode switch, ahead",
