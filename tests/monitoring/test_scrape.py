@@ -31,7 +31,7 @@ PATIENCE = 60
 # Of these there are none as long as nothing is wrong, there is one replica, no calendar, or nothing that evicts.
 RARE = {"gpuledger_lease_held", "gpuledger_node_left_out", "gpuledger_node_doubted",
         "gpuledger_node_silent", "gpuledger_switches_stuck", "gpuledger_evictions_stopped",
-        "gpuledger_evictions_total"}
+        "gpuledger_evictions_total", "gpuledger:evictions:rate5m"}
 
 
 def setUpModule():
@@ -142,7 +142,7 @@ class Scraped(unittest.TestCase):
         self.assertGreater(len(queries), 20)
         self.maxDiff = None
         missing = {query: title for query, title in queries.items()
-                   if not RARE & set(re.findall(r"\bgpuledger_\w+", query))}
+                   if not RARE & set(re.findall(r"\bgpuledger[_:][\w:]+", query))}
 
         def all_found():
             self.decide()
