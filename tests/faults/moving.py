@@ -46,10 +46,10 @@ class Moving(Cluster):
                                                "uid": f"uid-of-{controller}", "controller": True}]
         self.api.put("pods", obj)
         if where:
-            self._place(obj, where)
+            self.place(obj, where)
         return obj
 
-    def _place(self, obj, where):
+    def place(self, obj, where):
         key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
 
         def change(each):
@@ -106,7 +106,7 @@ class Moving(Cluster):
             fits = [(self._free(where, obj), where) for where in self.shapes if where not in closed]
             fits = sorted(each for each in fits if each[0] >= units_of(obj))
             if fits:
-                self._place(obj, fits[0][1])
+                self.place(obj, fits[0][1])
 
     async def _live(self):
         while not self.stopped:
@@ -122,9 +122,9 @@ class Moving(Cluster):
             self._schedule()
             await asyncio.sleep(0.02)
 
-    async def until(self, condition, what):
+    async def until(self, condition, what, patience=PATIENCE):
         """What it answers, once that is something."""
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + patience
         while not (found := condition()):
             if asyncio.get_running_loop().time() > deadline:
                 raise AssertionError(f"never: {what() if callable(what) else what}")

@@ -120,7 +120,7 @@ class Command(unittest.IsolatedAsyncioTestCase):
                     "apiVersion": "apps/v1", "kind": "StatefulSet", "name": controller, "uid": "uid-of-set",
                     "controller": True}])
                 cluster.api.put("pods", obj)
-                cluster._place(obj, "n2")  # pylint: disable=protected-access
+                cluster.place(obj, "n2")
                 return obj
             cluster.web = again
             _, said = await self.apply(cluster, 0, *self.END)
@@ -148,7 +148,7 @@ class Command(unittest.IsolatedAsyncioTestCase):
                 again["metadata"]["uid"] += "-again"
                 again["spec"].pop("nodeName")
                 cluster.api.put("pods", again)
-                cluster._place(again, "n3")  # pylint: disable=protected-access
+                cluster.place(again, "n3")
 
             cluster.on_eviction = return_elsewhere
             status, printed, said = await command(cluster, "drain", "n1", "--apply", "-o", "json")

@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 # pylint: disable=wrong-import-position
 from apiserver import Fault  # noqa: E402
 from at_once import AtOnce  # noqa: E402
-from cluster import Program  # noqa: E402
+from cluster import PATIENCE, Program  # noqa: E402
 from moving import Moving  # noqa: E402
 from program import pod  # noqa: E402
 
@@ -39,12 +39,12 @@ class Silence(unittest.IsolatedAsyncioTestCase):
     def fall_silent(self, *sorts):
         self.cluster.api.faults = [Fault(sort, "slow", times=1000, seconds=FOR_EVER) for sort in sorts]
 
-    async def ends(self, method, *path):
+    async def ends(self, method, *path, patience=PATIENCE):
         """Once that was asked for, and was not answered."""
         def asked():
             return any(each.method == method and all(part in each.path for part in path)
                        for each in self.cluster.api.sent)
-        await self.cluster.until(asked, lambda: "\n".join(self.program.log[-20:]))
+        await self.cluster.until(asked, lambda: "\n".join(self.program.log[-20:]), patience)
         self.program.kill(signal.SIGTERM)
         try:
             code = await asyncio.wait_for(self.program.process.wait(), CALL_S / 2)
@@ -90,6 +90,25 @@ class Silence(unittest.IsolatedAsyncioTestCase):
         await self.program.start("--elastic-quotas", "--reclaim", "--reclaim-delay=0s")
         await self.program.filter(claimant)
         await self.ends("GET", "/configmaps/gpuledger-claims")
+
+    async def test_a_group_that_stays_half(self):
+        """Many of them; each has one pod that is bound, and one for which there is no room. They are tried after the
+        first minute."""
+        for i in range(8):
+            for j, units in enumerate((1, 9)):
+                member = self.cluster.web(units, None, f"g{i}-{j}")
+                key = (member["metadata"]["namespace"], member["metadata"]["name"])
+                self.cluster.api.change("pods", key, lambda each, group=f"g{i}": each["metadata"].setdefault(
+                    "annotations", {}).update({
+                        "gang.scheduling.koordinator.sh/name": group,
+                        "gang.scheduling.koordinator.sh/min-available": "2",
+                        "gang.scheduling.koordinator.sh/waiting-time": "1s",
+                        "gpuledger.io/gang": f"test/{group}", "gpuledger.io/gang-min": "2"}))
+                if j == 0:
+                    self.cluster.place(member, "n1")
+        self.fall_silent("try to evict")
+        await self.program.start("--gangs", "--gang-strict")
+        await self.ends("POST", "/eviction", patience=2 * PATIENCE)
 
     async def test_the_stop_key(self):
         self.fall_silent("get")

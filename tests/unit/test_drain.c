@@ -417,6 +417,52 @@ START_TEST(an_event_that_is_lost_is_told)
 }
 END_TEST
 
+/* --- held ------------------------------------------------------------------------------------- */
+
+static struct permits *held_permits;
+
+/* After ten seconds they go on, unless it is the first of the runs. */
+static bool let_go_on(void *data, GError **error)
+{
+    if (*(const int *)data > 0 && clock_passed_ms() >= 10000)
+        permits_stop(held_permits, NULL);
+    return true;
+}
+
+/* The stop key is waited for, as a budget is; who goes on then has lost nothing. */
+START_TEST(it_waits_while_evictions_are_stopped)
+{
+    struct permits *permits = permits_new(&(struct permits_options){.stopped = true});
+    struct drain_pod pod = {.ns = "ml", .name = "web"};
+    g_autoptr(GError) error = NULL;
+
+    held_permits = permits;
+    permits_stop(permits, "somebody says so");
+    show_pod(FAKE_ALWAYS, (struct api_pod){.name = "web", .owner = "r1", .ready = true});
+    show_ready(FAKE_ALWAYS, "r1", 1);
+    accept_evictions(FAKE_ALWAYS);
+    const bool ok = drain_run(&(struct drain_query){.client = client,
+                                                    .pods = &pod,
+                                                    .n_pods = 1,
+                                                    .ender = ENDER_PLAN,
+                                                    .permits = permits,
+                                                    .timeout_ms = 60000,
+                                                    .go_on = let_go_on,
+                                                    .data = (void *)&_i},
+                              &error);
+    ck_assert(!ok);
+    if (_i == 0) { /* they stay stopped: nobody's pod is to blame */
+        expect_error(error, "evictions are stopped: somebody says so");
+        ck_assert_uint_eq(count_evictions(), 0);
+        ck_assert(!pod.lost);
+    } else {
+        ck_assert_uint_eq(count_evictions(), 1);
+    }
+    g_free(pod.why);
+    permits_free(permits);
+}
+END_TEST
+
 /* --- stopped ---------------------------------------------------------------------------------- */
 
 /* It is asked before each eviction that is sent, and after each pause. */
@@ -528,6 +574,7 @@ int main(void)
     tcase_add_test(tests, an_eviction_without_an_answer_ends_it);
     tcase_add_test(tests, an_event_that_is_lost_is_told);
     tcase_add_test(tests, who_serves_no_more_ends_nobody_else);
+    tcase_add_loop_test(tests, it_waits_while_evictions_are_stopped, 0, 2);
     tcase_add_loop_test(tests, what_nobody_wants_any_more_stops, 0, G_N_ELEMENTS(stops));
     tcase_add_loop_test(tests, what_another_one_has_begun_is_finished, 0, G_N_ELEMENTS(begun));
     tcase_add_test(tests, who_is_about_to_end_is_waited_for);

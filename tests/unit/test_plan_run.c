@@ -195,6 +195,38 @@ START_TEST(a_step_that_had_begun_is_finished)
 }
 END_TEST
 
+/* An order 'waiting' goes on without the pods of a controller of which one was not made again, or does not end, as any
+ * tenant could have it; others go on. */
+START_TEST(a_controller_whose_pod_is_not_made_again_is_passed_over)
+{
+    const int64_t now = g_get_monotonic_time() / 1000;
+    const bool ends = _i == 0;
+
+    plan_order_free(order);
+    order = decode(order_text("u1", "run", "\"data\":{\"waiting\":\"1m\",\"max-per-hour\":\"9\"}"));
+    plan_status_free(status);
+    status = plan_status_new(order->digest);
+    order->aim.ns = g_strdup("ml");
+    order->aim.name = g_strdup("big");
+    status->waiter = g_strdup("ml/big");
+    open_step();
+    if (ends)
+        hide_pod(FAKE_ALWAYS, "web");
+    else
+        show_pod(FAKE_ALWAYS, (struct api_pod){.name = "web", .owner = "r1", .deleted = true});
+    show_ready(FAKE_ALWAYS, "r1", 1);
+    answer("GET " ORDER, FAKE_ALWAYS, 200,
+           order_text("u1", "run", "\"data\":{\"waiting\":\"1m\",\"max-per-hour\":\"9\"}"));
+    accept_writes();
+    run();
+    expect_end(PLAN_PHASE_WAITING, "ml/big is passed over for an hour: ");
+    ck_assert_int_gt(pauses_left(stayed, "ml", "r1", now), 0);
+    ck_assert_int_eq(pauses_left(stayed, "other", "r1", now), 0); /* who only says so */
+    ck_assert_int_eq(pauses_left(stayed, "ml", "r2", now), 0);
+    ck_assert_ptr_null(status->waiter);
+}
+END_TEST
+
 /* While its successor is waited for: the ConfigMap is looked at every two seconds. */
 static const struct {
     int status;
@@ -305,6 +337,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_step_that_had_begun_is_finished, 0, G_N_ELEMENTS(begun));
+    tcase_add_loop_test(tests, a_controller_whose_pod_is_not_made_again_is_passed_over, 0, 2);
     tcase_add_loop_test(tests, what_is_ordered_no_longer_stops, 0, G_N_ELEMENTS(orders));
     tcase_add_loop_test(tests, after_the_term_it_is_left_as_it_is, 1, 4);
     tcase_add_test(tests, what_another_one_is_at_does_not_begin);

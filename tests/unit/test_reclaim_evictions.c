@@ -417,6 +417,25 @@ static void want_together(void)
     tell();
 }
 
+/* One of those who have borrowed cannot end, by whatever means: the others give back. */
+START_TEST(who_cannot_end_is_passed_over)
+{
+    static const struct lender ways[] = {
+        {.kind = "ReplicaSet", .tried = EVICTION_FAILED},
+        {.kind = NULL},
+        {.kind = "ReplicaSet", .annotations = ",\"karpenter.sh/do-not-disrupt\":\"true\""},
+        {.kind = "DaemonSet"},
+    };
+    const int stays = _i % LENDERS;
+
+    lenders[stays] = ways[_i / LENDERS];
+    tell();
+    pass(60);
+    ck_assert_uint_eq(n_evicted, LENDERS - 1);
+    ck_assert(!lenders[stays].ending);
+}
+END_TEST
+
 /* --- how fast ------------------------------------------------------------------------------------- */
 
 START_TEST(so_many_are_on_their_way_out_at_once)
@@ -777,6 +796,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, who_may_not_end_is_never_evicted, 0, G_N_ELEMENTS(candidates));
+    tcase_add_loop_test(tests, who_cannot_end_is_passed_over, 0, 4 * LENDERS);
     tcase_add_test(tests, somebody_else_ends_for_whom_stays);
     tcase_add_loop_test(tests, it_is_asked_again_right_before, 0, G_N_ELEMENTS(changes));
     tcase_add_test(tests, it_is_asked_again_after_the_pod_was_read);
