@@ -132,7 +132,8 @@ static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GErr
 
 /* --- one pod ---------------------------------------------------------------------------------- */
 
-static bool evict(struct step *step, GError **error)
+/* As read_pod: while it is waited, the pod's author may write that it stays. */
+static bool evict(struct step *step, bool *ret_goes, bool *ret_ends, GError **error)
 {
     const struct door_order order = order_of(step);
 
@@ -149,6 +150,11 @@ static bool evict(struct step *step, GError **error)
             return give_up(step, error, g_steal_pointer(&failure));
         }
         tell(step, held ? failure->message : "waits for a PodDisruptionBudget");
+        evictee_clear(&step->evictee);
+        if (!read_pod(step, ret_goes, ret_ends, error))
+            return false;
+        if (!*ret_goes || *ret_ends)
+            return true;
     }
 }
 
@@ -222,8 +228,10 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
         eviction_count_ready(query->client, pod->ns, step.evictee.owner, &n_ready, &failure) !=
             OUTCOME_OK)
         return fail_pod(pod, error, failure);
-    if (!ends && !evict(&step, error))
+    if (!ends && !evict(&step, &goes, &ends, error))
         return false;
+    if (!goes)
+        return true;
     if (step.untold)
         complain(&step);
     if (!await_end(&step, error) || (succeeded && !await_successor(&step, n_ready, error)))

@@ -256,6 +256,7 @@ static bool drain_web(GError **error)
 START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
 {
     show_web();
+    show_pod(2, web); /* after each pause */
     answer("/eviction ", 2, 429, SAYS_BUDGET); /* two looks */
     accept_evictions(1);
     answer("/events ", 1, 201, NULL);
@@ -273,7 +274,7 @@ START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
                                 "ml/web: has ended; its successor is not Ready yet\n"
                                 "ml/web: evicted, and its successor is Ready\n");
     ck_assert_uint_eq(count_requests("/events ", "\"note\":\"to make room\""), 1);
-    ck_assert_uint_eq(count_requests("GET /api/v1/namespaces/ml/pods/web ", NULL), 2 + 2 + 9 + 2);
+    ck_assert_uint_eq(count_requests("GET /api/v1/namespaces/ml/pods/web ", NULL), 2 + 2 + 2 + 9 + 2);
 }
 END_TEST
 
@@ -327,6 +328,7 @@ START_TEST(a_budget_that_gives_nothing_ends_it_in_time)
     const int64_t began_ms = clock_passed_ms();
 
     show_web();
+    show_pod(FAKE_ALWAYS, web);
     answer("/eviction ", FAKE_ALWAYS, 429, SAYS_BUDGET);
     ck_assert(!drain_web(&error));
     expect_error(error, "disruption budget");
@@ -334,6 +336,31 @@ START_TEST(a_budget_that_gives_nothing_ends_it_in_time)
     ck_assert_int_ge(clock_passed_ms() - began_ms, TIMEOUT_MS);
     ck_assert_int_lt(clock_passed_ms() - began_ms, TIMEOUT_MS + 2000);
     ck_assert_str_eq(told->str, "ml/web: waits for a PodDisruptionBudget\n");
+}
+END_TEST
+
+/* What was written while a budget kept the pod counts. */
+static const struct {
+    struct api_pod now;
+    enum drain_state state;
+} waited[] = {
+    {{.name = "web"}, DRAIN_STAYS}, /* nobody makes it again any more */
+    {{.name = "web", .owner = "r1", .annotations = "{\"kubernetes.io/config.mirror\":\"x\"}"},
+     DRAIN_STAYS},
+    {{.name = "web", .owner = "r1", .phase = "Succeeded"}, DRAIN_GONE},
+};
+
+START_TEST(a_pod_that_was_waited_for_is_read_again)
+{
+    struct drain_pod pod = {.ns = "ml", .name = "web"};
+
+    show_web();
+    answer("/eviction ", FAKE_ALWAYS, 429, SAYS_BUDGET);
+    show_pod(1, waited[_i].now);
+    ck_assert(drain(&pod, 1, false, NULL));
+    ck_assert_int_eq(pod.state, waited[_i].state);
+    ck_assert_uint_eq(count_evictions(), 1);
+    g_free(pod.why);
 }
 END_TEST
 
@@ -472,10 +499,10 @@ static const struct {
 } stops[] = {
     {1, 0, 4},  /* before the first */
     {2, 1, 5},  /* after the pause for the budget */
-    {3, 1, 5},  /* before it is asked again */
-    {4, 2, 8},  /* after the pause for its end */
-    {5, 2, 10}, /* for its successor */
-    {0, 2, 11},
+    {3, 1, 6},  /* before it is asked again */
+    {4, 2, 9},  /* after the pause for its end */
+    {5, 2, 11}, /* for its successor */
+    {0, 2, 12},
 };
 
 START_TEST(what_nobody_wants_any_more_stops)
@@ -486,7 +513,7 @@ START_TEST(what_nobody_wants_any_more_stops)
     answer("/eviction ", 1, 429, SAYS_BUDGET);
     accept_evictions(1);
     answer("/events ", 1, 201, NULL);
-    show_pod(1, web);
+    show_pod(2, web);
     hide_pod(1, "web");
     show_ready(1, "r1", 1);
     show_ready(1, "r1", 2);
@@ -569,6 +596,7 @@ int main(void)
     tcase_add_test(tests, no_more_successors_are_waited_for_than_were_there);
     tcase_add_loop_test(tests, its_end_is_seen, 0, G_N_ELEMENTS(ends));
     tcase_add_test(tests, a_budget_that_gives_nothing_ends_it_in_time);
+    tcase_add_loop_test(tests, a_pod_that_was_waited_for_is_read_again, 0, G_N_ELEMENTS(waited));
     tcase_add_test(tests, a_successor_that_does_not_come_ends_it_in_time);
     tcase_add_test(tests, nobody_ends_whose_successor_nobody_could_know);
     tcase_add_test(tests, an_eviction_without_an_answer_ends_it);
