@@ -328,10 +328,67 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
     return end;
 }
 
+/* False: it would not end now. Of a pod that is not to end, evict() finds out. */
+static bool try_one(struct reclaimer *reclaimer, const struct claim_row *row, const char *uid)
+{
+    g_auto(evictee) known = {0}, evictee = {0};
+    g_autoptr(GError) failure = NULL;
+    int64_t gpus = 0;
+    const enum fate fate = look_at(reclaimer, row, uid, &known, &gpus);
+
+    if (fate != FATE_EVICTED)
+        return fate != FATE_LATER;
+    const struct door_order order = reclaimer_order(reclaimer, known.ns, known.name, uid);
+    enum door_answer answer = door_look(&order, &evictee, &failure);
+    if (answer == DOOR_OPEN)
+        answer = door_try(&order, &evictee, &failure);
+    reclaimer_read_clock(reclaimer);
+    if (answer != DOOR_LATER && answer != DOOR_FAILED && answer != DOOR_UNKNOWN)
+        return true;
+    reclaimer_set_time(reclaimer->stays, uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+    reclaimer_note_failure(&order, answer, failure->message);
+    return false;
+}
+
+static bool is_together(const struct claim_row *row, const struct claim_row *with)
+{
+    return row == with || (row->claim->group && !claim_is_over(row->claim) &&
+                           g_strcmp0(row->claim->group, with->claim->group) == 0);
+}
+
+/* Where a budget keeps one of those that end for a claim, or for a group's claims, none of them begins: the others
+ * would end in vain, and again each time that the claim is made anew. */
+static bool may_begin(struct reclaimer *reclaimer, const GArray *rows, const struct claim_row *with)
+{
+    g_autoptr(GArray) together = g_array_new(FALSE, FALSE, sizeof(struct claim_row *));
+    guint n = 0;
+
+    for (guint i = 0; i < rows->len; i++) {
+        const struct claim_row *row = &g_array_index(rows, struct claim_row, i);
+        if (!is_together(row, with))
+            continue;
+        if (has_ended_any(reclaimer, row))
+            return true;
+        n += g_strv_length(row->claim->ends);
+        g_array_append_val(together, row);
+    }
+    for (guint i = 0; n > 1 && i < together->len; i++) {
+        const struct claim_row *row = g_array_index(together, struct claim_row *, i);
+        for (char **uid = row->claim->ends; *uid; uid++) {
+            if (!worker_goes_on(&reclaimer->worker) || !try_one(reclaimer, row, *uid))
+                return false;
+        }
+    }
+    return true;
+}
+
 void evictions_send(struct reclaimer *reclaimer, GArray *rows)
 {
     for (guint i = 0; i < rows->len; i++) {
         struct claim_row *row = &g_array_index(rows, struct claim_row, i);
+        if (row->state != CLAIM_WAITS || claim_is_over(row->claim) ||
+            !may_begin(reclaimer, rows, row))
+            continue;
         for (char **uid = row->claim->ends; row->state == CLAIM_WAITS && *uid; uid++) {
             if (!worker_goes_on(&reclaimer->worker))
                 return;

