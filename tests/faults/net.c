@@ -14,6 +14,8 @@ static struct {
     GQueue late;                 /* struct late * */
 } net;
 
+struct net_watcher net_watcher;
+
 struct late {
     int64_t at_us;
     char *method, *url, *body, *authorization;
@@ -154,6 +156,8 @@ static CURLcode exchange(struct easy *easy, const struct fault *fault, struct se
     sim_sleep(chance_below(MS));
     if (easy->before && easy->before(easy->before_data, (char *)"", (char *)"", 0, 0) != 0)
         return CURLE_ABORTED_BY_CALLBACK;
+    if (net_watcher.sent)
+        net_watcher.sent(&request);
     check_repeated(easy);
     if (fault->act == ACT_LOSE)
         return wait_in_vain(until_us);
@@ -203,6 +207,9 @@ CURLcode __wrap_curl_easy_perform(CURL *handle)
     easy->status = 0;
     easy->retry_after_s = 0;
     CURLcode code = exchange(easy, fault, &reply);
+    const struct server_request request = easy_request(easy);
+    if (net_watcher.heard)
+        net_watcher.heard(&request, code == CURLE_OK ? easy->status : 0, reply.body->str);
     sim_trace("%s %s ends with %d, %ld (%s)", easy->method, easy_path(easy), code, easy->status,
               fault->name);
     g_string_free(reply.body, TRUE);

@@ -14,3 +14,12 @@ void net_crash(void);
 void net_tell(void);
 
 uint64_t net_told(void);
+
+/* Who wants to know what the program sends, right before it does, and what it hears of it; both may be NULL. */
+struct server_request;
+struct net_watcher {
+    void (*sent)(const struct server_request *request);
+    void (*heard)(const struct server_request *request, long status,
+                  const char *body); /* 0: nothing */
+};
+extern struct net_watcher net_watcher;

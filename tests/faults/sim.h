@@ -21,6 +21,9 @@ int64_t sim_now_us(void);
 /* The wall clock jumps; monotonic time does not. */
 void sim_step_clock(int64_t by_us);
 
+/* From now on a lock that is taken is waited for, that long at most: some are held across calls on purpose. */
+void sim_bear_locks(int64_t us);
+
 /* A thread that nobody joins. */
 void sim_spawn(void (*run)(void *data), void *data);
 /* Of a thread: waits until something is signalled, true, or the time has come. */

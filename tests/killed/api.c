@@ -90,12 +90,14 @@ static bool is_watched(const char *path, enum resource *ret_resource)
     return node || pod || g_str_has_prefix(path, "/api/v1/namespaces/" API_NS "/configmaps/");
 }
 
-static void tell(const char *path, const char *type, const cJSON *object)
+static void tell(const char *path, const char *type, cJSON *object)
 {
     enum resource resource;
 
     if (!is_watched(path, &resource))
         return;
+    if (api.told)
+        api.told(path, type, object);
     char *text = cJSON_PrintUnformatted(object);
     server_note(resource, type, g_strdup(text));
     free(text);

@@ -26,6 +26,8 @@ struct api {
     bool (*forbids)(const cJSON *pod); /* a PodDisruptionBudget; NULL: there is none */
     /* After each request that has changed something. */
     void (*changed)(const struct server_request *request, const char *path);
+    /* With each change of an object that is watched. */
+    void (*told)(const char *path, const char *type, cJSON *object);
 };
 extern struct api api;
 

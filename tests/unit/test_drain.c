@@ -256,7 +256,7 @@ static bool drain_web(GError **error)
 START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
 {
     show_web();
-    show_pod(2, web); /* after each pause */
+    show_pod(2, web);                          /* after each pause */
     answer("/eviction ", 2, 429, SAYS_BUDGET); /* two looks */
     accept_evictions(1);
     answer("/events ", 1, 201, NULL);
@@ -274,7 +274,8 @@ START_TEST(a_budget_its_end_and_its_successor_are_waited_for)
                                 "ml/web: has ended; its successor is not Ready yet\n"
                                 "ml/web: evicted, and its successor is Ready\n");
     ck_assert_uint_eq(count_requests("/events ", "\"note\":\"to make room\""), 1);
-    ck_assert_uint_eq(count_requests("GET /api/v1/namespaces/ml/pods/web ", NULL), 2 + 2 + 2 + 9 + 2);
+    ck_assert_uint_eq(count_requests("GET /api/v1/namespaces/ml/pods/web ", NULL),
+                      2 + 2 + 2 + 9 + 2);
 }
 END_TEST
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What was so, and until when: the program learns of a change later than the API server, and what it does then is
+ * right by what it could know.
+ */
+#include "../killed/api.h"
+
+/* A pod, also one that is gone. */
+struct fact {
+    char *uid, *ns, *name, *node;
+    char *group; /* "NAMESPACE/NAME"; NULL: none */
+    int units, min;
+    bool ours, asks; /* it has the word that its group's Binding leaves */
+    bool exists, ends, evicted;
+    int64_t created_us, gone_us;
+    int64_t waited_us; /* when it was pending last; now, if it is */
+};
+
+void facts_reset(void);
+/* As api.told. */
+void facts_told(const char *path, const char *type, cJSON *object);
+/* The program has evicted it, and knows so. */
+void facts_evicted(const char *uid);
+void facts_min(const char *ns, int cards);
+
+const struct fact *facts_find(const char *uid); /* NULL: there never was one */
+/* Pending now, or not long ago. */
+bool facts_waits(const struct fact *fact);
+/* Units that pods of the namespace hold that are not about to end; the most and the least of the last while. */
+int facts_most_held(const char *ns);
+int facts_least_held(const char *ns);
+int facts_most_min(const char *ns); /* in units */
+int facts_least_min(const char *ns);
+/* The group was half, with pods that wait for the rest, for at least so long, and is or was not long ago. */
+bool facts_half(const char *group, int64_t for_us);
+/* The Node's switch is due, or was not long ago. */
+bool facts_switched(const char *node);
