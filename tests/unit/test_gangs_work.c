@@ -146,6 +146,43 @@ START_TEST(who_has_a_place_keeps_it)
 }
 END_TEST
 
+/* Pods "NAME-0" and so on, of which `min` must come. Beyond what a group may have they are not of it. */
+static void fill_group(const char *ns, const char *name, int n, uint32_t min)
+{
+    const struct pod_group_claim claim = {.name = name, .min = min, .timeout_ms = 60000};
+
+    for (int i = 0; i < n; i++) {
+        g_autofree char *uid = g_strdup_printf("%s-%d", name, i);
+        ck_assert_int_eq(gangs_join(gangs, ns, &claim, uid, GANG_PENDING, &(struct gang_source){0}),
+                         i < GANG_MEMBERS_MAX);
+    }
+}
+
+START_TEST(who_has_all_places_gets_no_more_alone)
+{
+    room = GANG_MEMBERS_MAX;
+    fill_group("ml", "a", GANGS_PLACES_MAX / 2, GANGS_PLACES_MAX / 2);
+    fill_group("ml", "b", GANGS_PLACES_MAX / 2, GANGS_PLACES_MAX / 2);
+    fill_group("ml", "c", 2, 2);
+    fill_group("web", "d", 2, 2);
+    ck_assert_int_eq(ask("a-0", "one"), GANG_YES);
+    ck_assert_int_eq(ask("b-0", "two"), GANG_YES);
+    ck_assert_int_eq(ask("c-0", "three"), GANG_CAPPED);
+    ck_assert_int_eq(ask("d-0", "three"), GANG_YES);
+}
+END_TEST
+
+/* Of more pods than a group may have the last ones are not of it; of a group that needs more none comes. */
+START_TEST(a_group_has_so_many_members)
+{
+    room = 2 * GANG_MEMBERS_MAX;
+    fill_group("ml", "a", GANG_MEMBERS_MAX + 3, 2);
+    fill_group("ml", "b", GANG_MEMBERS_MAX, GANG_MEMBERS_MAX + 1);
+    ck_assert_int_eq(ask("b-0", "two"), GANG_CAPPED);
+    ck_assert_int_eq(ask("a-0", "one"), GANG_YES);
+}
+END_TEST
+
 #define MANY 512
 #define NEEDED 256
 
@@ -239,6 +276,8 @@ int main(void)
     tcase_add_test(tests, the_time_of_a_namespace);
     tcase_add_test(tests, where_time_is_played);
     tcase_add_test(tests, who_has_a_place_keeps_it);
+    tcase_add_test(tests, who_has_all_places_gets_no_more_alone);
+    tcase_add_test(tests, a_group_has_so_many_members);
     tcase_add_test(tests, waiting_for_plugins_takes_as_much_as_there_are_members);
     tcase_add_test(tests, a_plugin_is_asked_again_once_its_node_has_changed);
 
