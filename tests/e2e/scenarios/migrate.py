@@ -3,6 +3,7 @@
 others, and the other scheduler counts them all."""
 
 import json
+import os
 import pathlib
 import shlex
 import subprocess
@@ -15,7 +16,8 @@ from kubeapi import wait_for
 from scenarios import elastic, hami, tencent, volcano
 from world import World, program
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "migrate"))
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests" / "migrate"))
 from left import ALL, GIB, SIZE  # noqa: E402
 
 OLD = {"old-0": ("n0", 0, 10), "old-1": ("n0", 0, 4), "old-2": ("n0", 1, 12), "old-3": ("n1", 0, 8)}
@@ -116,8 +118,7 @@ def go_back(world, left, found):
         missing = dict(left.held(world.client.items("Pod")))
         tap.ok(missing != held, "without the label it misses some")
         tap.ok("assumed" in "\n".join(step["command"] or "" for step in found["back"]), "which the way back says")
-        for name in NEW:
-            world.client.patch("Pod", name, {"metadata": {"labels": {"elasticgpu.io/assumed": "true"}}})
+        run_printed(world, printed(found["back"], "jq")[0])
 
     def counted():
         return dict(left.held(world.client.items("Pod")))
@@ -156,6 +157,75 @@ def scale_as_told(world, steps):
         world.tap.equal(tool, "kubectl", line)
         world.plane.kubectl(*words)
     return len(lines)
+
+
+def printed(steps, word):
+    """The commands with that word; what a pipe or a backslash continues is one."""
+    lines = [line for step in steps
+             for line in (step["command"] or "").replace("\\\n", " ").replace("|\n", "| ").splitlines()]
+    return [line for line in lines if word in line.split()]
+
+
+def start_printed(world, line, *more):
+    """As a shell runs it in a checkout, with the control plane's kubectl, for its administrator."""
+    return subprocess.Popen(["bash", "-c", " ".join([line, *more])], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env={**os.environ, "KUBECONFIG": str(world.plane.kubeconfig()),
+                                 "PATH": f"{world.plane.bin}:{os.environ['PATH']}"})
+
+
+def run_printed(world, line, *more, code=0):
+    with start_printed(world, line, *more) as process:
+        said, _ = process.communicate()
+        world.tap.equal(process.returncode, code, f"{' '.join([line, *more])}: {said.strip()[-300:]}")
+    return said
+
+
+def roll_out(world, ready):
+    """As the controller of Deployments tells of gpuledger's: it runs, or has yet to begin."""
+    path = "/apis/apps/v1/namespaces/kube-system/deployments/gpuledger"
+    deployment = world.client.request("GET", path)
+    n = deployment["spec"]["replicas"] if ready else 0
+    deployment["status"] = {"observedGeneration": deployment["metadata"]["generation"], "replicas": n, "updatedReplicas": n,
+                            "readyReplicas": n, "availableReplicas": n}
+    world.client.request("PUT", f"{path}/status", deployment)
+    return deployment
+
+
+def follow_rollout(world, line):
+    roll_out(world, False)
+    with start_printed(world, line) as process:
+        world.tap.ok(process.stdout.readline().startswith("Waiting for deployment"), f"{line}: waits")
+        roll_out(world, True)
+        said, _ = process.communicate()
+        world.tap.equal(process.returncode, 0, f"{line}: {said.strip()[-300:]}")
+
+
+def wait_for_the_end(world, line):
+    """It waits for pods as the Deployment makes them, and ends if there are none."""
+    template = roll_out(world, True)["spec"]["template"]
+    world.client.request("POST", "/api/v1/namespaces/kube-system/pods", {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gpuledger-x", "labels": template["metadata"]["labels"]},
+        "spec": {"containers": [{"name": "main", "image": "example.com/none:1"}], "schedulerName": "nobody"}})
+    run_printed(world, line, "--timeout=1s", code=1)
+    with start_printed(world, line) as process:
+        world.client.request("DELETE", "/api/v1/namespaces/kube-system/pods/gpuledger-x")
+        said, _ = process.communicate()
+        world.tap.equal(process.returncode, 0, f"{line}: {said.strip()[-300:]}")
+    run_printed(world, line)
+
+
+def scenario_migrate_lines(tap):
+    """What migrate prints to install gpuledger, and to wait for it, does so, whichever scheduler it is for."""
+    with World(tap, played=False) as world:
+        for name in ALL:
+            found = looked_at(world, name)
+            [install] = printed(found["steps"], "-k")
+            run_printed(world, install)
+            [rollout] = printed(found["steps"], "rollout")
+            follow_rollout(world, rollout)
+            [wait] = printed(found["back"], "wait")
+            wait_for_the_end(world, wait)
 
 
 def scenario_migrate_commands(tap):
