@@ -26,7 +26,7 @@ bool host_equal(const struct host *a, const struct host *b);
  * requested of the pod as a whole counts instead of that; the overhead is added. While a pod is resized in
  * place, a container or sidecar that kubelet reports on holds the largest of its request, what it is allocated
  * and what it has; the request does not count if the resize is infeasible. The same holds of the pod as a
- * whole. An amount that cannot be read counts as nothing, as the API server lets none through, and sets
+ * whole; if the request does not count and nothing of the resource is reported, the containers count. An amount that cannot be read counts as nothing, as the API server lets none through, and sets
  * `ret_unreadable`, unless it is NULL.
  *
  * Source: kubernetes/kubernetes 1.35.0, staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests

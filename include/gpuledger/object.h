@@ -90,6 +90,7 @@ struct pod_view {
     struct string_pairs
         level; /* spec.resources.requests: of the pod as a whole; and in its status: */
     struct string_pairs level_actual, level_allocated;
+    bool level_reported;                     /* that status is there, if only with nothing in it */
     bool resize_infeasible;                  /* the node cannot give what the spec asks for now */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;

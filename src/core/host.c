@@ -116,6 +116,18 @@ static bool has_level(const char *resource)
            g_str_has_prefix(resource, "hugepages-");
 }
 
+/* Where kubelet reports nothing of the resource and the request does not count, the containers do. */
+static int64_t level_holds(struct reading *reading, int64_t asked)
+{
+    int64_t actual, allocated;
+    const bool has = find(reading, &reading->pod->level_actual, &actual);
+    const bool may_have = find(reading, &reading->pod->level_allocated, &allocated);
+
+    if (!has && !may_have && reading->pod->resize_infeasible)
+        return containers_hold(reading);
+    return while_resized(reading, asked, MAX(actual, allocated));
+}
+
 int64_t pod_view_holds(const struct pod_view *pod, const char *resource, bool *ret_unreadable)
 {
     struct reading reading = {pod, resource, false};
@@ -123,10 +135,8 @@ int64_t pod_view_holds(const struct pod_view *pod, const char *resource, bool *r
 
     if (!has_level(resource) || !find(&reading, &pod->level, &held))
         held = containers_hold(&reading);
-    else if (pod->level_actual.n > 0 || pod->level_allocated.n > 0)
-        held = while_resized(
-            &reading, held,
-            MAX(get(&reading, &pod->level_actual), get(&reading, &pod->level_allocated)));
+    else if (pod->level_reported)
+        held = level_holds(&reading, held);
     held = add(held, get(&reading, &pod->overhead));
     if (ret_unreadable && reading.unreadable)
         *ret_unreadable = true;

@@ -82,6 +82,7 @@ struct pod_object {
         POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity",                                  \
             0), /* of records; the API's objects have none */                                      \
         POD(BOOL, view.resize_infeasible, "status.resizeInfeasible", 0),                           \
+        POD(BOOL, view.level_reported, "status.levelReported", 0), /* likewise */                  \
         POD(BOOL, said_particular, "particular", 0), POD(STRING, view.unread, UNREAD, 0)
 static const struct json_field pod_fields[] = {POD_FIELDS, JSON_FIELD_END};
 /* Where the members of a group may go matters to each of them: what a record says of one holds that, too. */
@@ -129,6 +130,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     }
     pod.view.particular = pod.keeps_away || pod.said_particular;
     pod.view.resize_infeasible |= resize_is_infeasible(arena, pod.conditions);
+    pod.view.level_reported |= resize_reports_level(object);
     pod.view.binds_late = binds_late(&pod);
     pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
     if (!container_views_decode(arena, pod.containers, false, views, &pod.view.n_containers,

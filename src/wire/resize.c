@@ -70,3 +70,12 @@ bool resize_is_infeasible(struct json_arena *arena, const cJSON *conditions)
     }
     return false;
 }
+
+/* Source: kubernetes/kubernetes 1.35.0, staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests. */
+bool resize_reports_level(const cJSON *pod)
+{
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(pod, "status");
+
+    return cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(status, "resources")) ||
+           cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(status, "allocatedResources"));
+}

@@ -12,3 +12,6 @@ void resize_read_statuses(struct json_arena *arena, const cJSON *const lists[2],
 
 /* Whether the pod's conditions say that its node can never give what the spec asks for now. */
 bool resize_is_infeasible(struct json_arena *arena, const cJSON *conditions);
+
+/* Whether kubelet reports what the pod has as a whole, if only with nothing in it. */
+bool resize_reports_level(const cJSON *pod);

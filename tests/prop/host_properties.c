@@ -56,6 +56,7 @@ struct drawn_pod {
     uint32_t n, n_init;
     struct drawn_container containers[CONTAINERS_MAX], init[CONTAINERS_MAX];
     struct amounts overhead, level, level_actual, level_allocated;
+    bool level_reported;
     enum condition condition;
 };
 
@@ -96,6 +97,7 @@ static void draw_pod(struct drawn_pod *pod)
     };
     pod->level_actual = draw_amounts(chance_percent(50) ? 80 : 0);
     pod->level_allocated = draw_amounts(chance_percent(50) ? 80 : 0);
+    pod->level_reported = chance_percent(70);
     for (int r = 0; r < RESOURCES; r++) { /* the API server lets no others through */
         if (!has_level[r])
             pod->level.of[r] = pod->level_actual.of[r] = pod->level_allocated.of[r] = UNSET;
@@ -147,12 +149,11 @@ static int64_t oracle(const struct drawn_pod *pod, int r)
     }
     all = MAX(all, most);
     if (has_level[r] && pod->level.of[r] != UNSET) {
-        bool said = false;
-        for (int other = 0; other < RESOURCES; other++)
-            said |= pod->level_actual.of[other] != UNSET || pod->level_allocated.of[other] != UNSET;
-        all = MAX(or_none(pod->level_actual.of[r]), or_none(pod->level_allocated.of[r]));
-        if (!said || (pod->condition != CONDITION_INFEASIBLE && pod->level.of[r] > all))
-            all = pod->level.of[r];
+        const bool infeasible = pod->level_reported && pod->condition == CONDITION_INFEASIBLE;
+        int64_t level = infeasible ? UNSET : pod->level.of[r];
+        if (pod->level_reported)
+            level = MAX(level, MAX(pod->level_actual.of[r], pod->level_allocated.of[r]));
+        all = level == UNSET ? all : level;
     }
     return all + or_none(pod->overhead.of[r]);
 }
@@ -223,12 +224,15 @@ static char *write_pod(const struct drawn_pod *pod)
     write_specs(text, pod->containers, pod->n, false);
     g_string_append(text, "],'initContainers':[");
     write_specs(text, pod->init, pod->n_init, true);
-    g_string_append_printf(text, "]},'status':{'conditions':[%s],'resources':{",
-                           conditions[pod->condition]);
-    write_amounts(text, "requests", &pod->level_actual);
-    g_string_append(text, "},");
-    write_amounts(text, "allocatedResources", &pod->level_allocated);
-    g_string_append(text, ",'containerStatuses':[");
+    g_string_append_printf(text, "]},'status':{'conditions':[%s],", conditions[pod->condition]);
+    if (pod->level_reported) {
+        g_string_append(text, "'resources':{");
+        write_amounts(text, "requests", &pod->level_actual);
+        g_string_append(text, "},");
+        write_amounts(text, "allocatedResources", &pod->level_allocated);
+        g_string_append_c(text, ',');
+    }
+    g_string_append(text, "'containerStatuses':[");
     write_statuses(text, pod->containers, pod->n, false);
     g_string_append(text, "],'initContainerStatuses':[");
     write_statuses(text, pod->init, pod->n_init, true);
