@@ -15,8 +15,11 @@ import sys
 TABLES = {
     "dialect": ("dialect/rows.h", "dialects", "DIALECTS_MAX"),
     "gate": ("gate/gate.h", "gates_table", "GATES_MAX"),
+    "kind": ("store/kinds/kind.h", "kinds", "FEEDS_MAX"),
     "part": ("gate/part.h", "parts_table", "PART_ROWS_MAX"),
 }
+
+COUNTED = {"dialect": "size_t", "kind": "int"}  # those whose number of rows is told, and its type
 
 
 def find_rows(kind, folders):
@@ -36,8 +39,8 @@ def write(kind, rows):
     lines += ["", f"const struct {kind} *const {table}[] = {{"]
     lines += [f"    &{kind}_{name}," for _, name in rows]
     lines += ["    NULL,", "};"]
-    if kind == "dialect":
-        lines += [f"const size_t dialects_n = {len(rows)};"]
+    if kind in COUNTED:
+        lines += [f"const {COUNTED[kind]} {table}_n = {len(rows)};"]
     lines += [f"G_STATIC_ASSERT({len(rows)} <= {most});", ""]
     return "\n".join(lines)
 

@@ -185,6 +185,7 @@ const char *const plan_step_names[PLAN_STEP_N] = {
 };
 
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
+#define FEEDS WATCHED_N, NULL, NULL /* whose names the caller of metrics_write knows */
 
 static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_REQUESTS_BAD] = {"gpuledger_requests_bad_total",
@@ -202,18 +203,16 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                            "Requests to the API server, watches apart, by how they ended.",
                            "outcome", CELLS(outcome_names)},
     [COUNTER_WATCH_RESTARTS] = {"gpuledger_watch_restarts_total",
-                                "Watches that ended and were begun again.", "feed",
-                                CELLS(feed_names)},
+                                "Watches that ended and were begun again.", "feed", FEEDS},
     [COUNTER_LISTS] = {"gpuledger_lists_total", "Complete lists read from the API server.", "feed",
-                       CELLS(feed_names)},
+                       FEEDS},
     [COUNTER_EVENTS] = {"gpuledger_events_total", "Watch events applied to the ledger.", "feed",
-                        CELLS(feed_names)},
+                        FEEDS},
     [COUNTER_FEED_DENIED] = {"gpuledger_feed_denied_total",
                              "Lists and watches that the API server did not permit.", "feed",
-                             CELLS(feed_names)},
+                             FEEDS},
     [COUNTER_OBJECTS_BAD] = {"gpuledger_objects_bad_total",
-                             "Objects that could not be decoded or trusted.", "feed",
-                             CELLS(feed_names)},
+                             "Objects that could not be decoded or trusted.", "feed", FEEDS},
     [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
                              "Pods whose node side had not taken them after the longest time that "
                              "others wait for one.",
@@ -405,12 +404,14 @@ static void head_write(GString *text, const char *name, const char *type, const 
     g_string_append_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static const char *cell_name(const struct counter_row *row, unsigned cell)
+static const char *cell_name(const struct counter_row *row, unsigned cell, metrics_name feed_name)
 {
-    return row->cell_names ? row->cell_names[cell] : row->cell_name(cell);
+    return row->cell_names  ? row->cell_names[cell]
+           : row->cell_name ? row->cell_name(cell)
+                            : feed_name(cell);
 }
 
-static void counter_write(GString *text, enum counter counter)
+static void counter_write(GString *text, enum counter counter, metrics_name feed_name)
 {
     const struct counter_row *row = &counter_rows[counter];
 
@@ -421,7 +422,7 @@ static void counter_write(GString *text, enum counter counter)
         return;
     }
     for (unsigned cell = 0; cell < row->n_cells; cell++) {
-        const char *name = cell_name(row, cell);
+        const char *name = cell_name(row, cell, feed_name);
 
         if (!name)
             continue;
@@ -588,7 +589,7 @@ static void process_write(GString *text, const struct process_row *row)
     g_string_append_c(text, '\n');
 }
 
-void metrics_write(GString *text)
+void metrics_write(GString *text, metrics_name feed_name)
 {
     head_write(text, "gpuledger_build_info", "gauge", "Always 1; the labels say what runs.");
     g_string_append(text, "gpuledger_build_info{version=\"");
@@ -598,7 +599,7 @@ void metrics_write(GString *text)
     g_string_append(text, "\"} 1\n");
 
     for (unsigned counter = 0; counter < COUNTER_N; counter++)
-        counter_write(text, (enum counter)counter);
+        counter_write(text, (enum counter)counter, feed_name);
     for (unsigned gauge = 0; gauge < GAUGE_N; gauge++)
         gauge_write(text, (enum gauge)gauge);
 

@@ -288,8 +288,10 @@ const char *metrics_verb(enum verb verb);
 /* A negative duration counts as zero. */
 void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us);
 
-/* Appends all of it, and what the process uses, in the Prometheus text format 0.0.4. */
-void metrics_write(GString *text);
+/* Appends all of it, and what the process uses, in the Prometheus text format 0.0.4. `feed_name`: of the cells
+ * of counters by enum feed, NULL for those that are not used. */
+typedef const char *(*metrics_name)(unsigned cell);
+void metrics_write(GString *text, metrics_name feed_name);
 
 /* Appends `value` as it must stand between the quotes of a label. */
 void metrics_append_label(GString *text, const char *value);

@@ -3,6 +3,7 @@
 #include "cmd/backend.h"
 #include "options/choices.h"
 
+#include "store/kinds/kind.h"
 #include "core/fail.h"
 #include "store/limited_cluster.h"
 #include "kube/api_cluster.h"
@@ -25,7 +26,7 @@ struct backend {
     struct events *events; /* NULL: none are written */
     struct cluster *api_cluster;
     struct cluster *limited; /* api_cluster, each call cut short */
-    struct reflector *reflectors[FEED_N];
+    struct reflector *reflectors[FEEDS_MAX];
     struct kueue *kueue;             /* NULL: it is not answered */
     struct usage_source *usage;      /* NULL: nobody is asked */
     struct switcher *switcher;       /* NULL: no node is switched */
@@ -75,7 +76,7 @@ static bool open_api(struct backend *backend, GError **error)
 
 static bool start_reflectors(struct backend *backend, GError **error)
 {
-    for (unsigned feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         if (!store_wants(backend->store, (enum feed)feed))
             continue;
         backend->reflectors[feed] =
@@ -208,11 +209,11 @@ static void stop_reflectors(struct backend *backend)
     g_clear_pointer(&backend->usage, usage_source_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);
-    for (unsigned feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         if (backend->reflectors[feed])
             reflector_stop(backend->reflectors[feed]);
     }
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         g_clear_pointer(&backend->reflectors[feed], reflector_free);
 }
 
@@ -308,23 +309,28 @@ static void read_claims(struct backend *backend, struct store *store)
         store_apply_claims(store, sheet);
 }
 
+static bool list(struct backend *backend, enum feed feed, struct store *store, GError **error)
+{
+    struct cluster *cluster = backend_cluster(backend);
+
+    return !store_wants(store, feed) ||
+           cluster->ops->list(cluster, feed, store, error) == OUTCOME_OK;
+}
+
+/* Pods before nodes, lest one that is bound meanwhile to a card that is new seem to be on none. */
 bool backend_read(struct backend *backend, struct store *store, GError **error)
 {
-    static const enum feed order[] = {FEED_PODS,
-                                      FEED_CONFIGMAPS,
-                                      FEED_NODES,
-                                      FEED_RESOURCE_QUOTAS,
-                                      FEED_ELASTIC_QUOTAS,
-                                      FEED_POD_GROUPS,
-                                      FEED_NATIVE_POD_GROUPS};
-    struct cluster *cluster = backend_cluster(backend);
-    for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
-        if (!store_wants(store, order[i]))
-            continue;
-        if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
+    static const enum feed first[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(first); i++) {
+        if (!list(backend, first[i], store, error))
             return false;
     }
-    if (!backend->snapshot && store_wants(store, FEED_ELASTIC_QUOTAS))
+    for (int feed = FEED_CONFIGMAPS + 1; feed < kinds_n; feed++) {
+        if (!kinds[feed]->unawaited && !list(backend, (enum feed)feed, store, error))
+            return false;
+    }
+    if (!backend->snapshot && store_options(store)->elastic_quotas)
         read_claims(backend, store);
     return true;
 }

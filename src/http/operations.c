@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "evict/permits.h"
+#include "store/kinds/kind.h"
 #include "inspect/views.h"
 #include "http/answers.h"
 #include "http/page.h"
@@ -185,7 +186,7 @@ static void handle_metrics(void *context, const struct http_request *request,
 {
     const struct operations *operations = context;
 
-    metrics_write(response->body);
+    metrics_write(response->body, kind_cell_name);
     view_metrics(operations->extender->store, operations->card_metrics_max, response->body);
     if (operations->pod_metrics)
         view_pod_metrics(operations->extender->store, response->body);

@@ -372,16 +372,15 @@ static enum outcome api_list(struct cluster *cluster, enum feed feed, struct sto
         }
         end_list(api, stream);
     }
-    if (result.end == STREAM_COMPLETE ||
-        (result.status == FORBIDDEN && feeds[feed].optional)) {
+    if (result.end == STREAM_COMPLETE || (result.status == FORBIDDEN && kinds[feed]->optional)) {
         store_list_end(store, feed);
         return OUTCOME_OK;
     }
     if (result.end == STREAM_STOPPED)
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "stopped");
     else
-        g_propagate_prefixed_error(error, g_steal_pointer(&failure), "cannot list %s: ",
-                                   feeds[feed].resource);
+        g_propagate_prefixed_error(error, g_steal_pointer(&failure),
+                                   "cannot list %s: ", kinds[feed]->resource);
     return result.end == STREAM_STATUS ? api_outcome(result.status) : OUTCOME_UNKNOWN;
 }
 

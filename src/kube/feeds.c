@@ -74,219 +74,98 @@ static bool forget_node(struct store *store, struct json_arena *arena, const cJS
     return true;
 }
 
-bool feed_wants_configmap(const char *ns, const char *name)
-{
-    const char *node;
-
-    return dialect_of_quotas(ns, name) || dialect_of_health(ns, name, &node);
-}
-
-static bool apply_configmap(struct store *store, struct json_arena *arena, const cJSON *object,
-                            GError **error)
-{
-    struct identity identity = {0};
-    struct configmap_view view;
-
-    if (!json_decode(arena, object, identity_fields, &identity, error))
-        return false;
-    if (!feed_wants_configmap(identity.ns, identity.name))
-        return true;
-    if (!configmap_view_decode(arena, object, &view, error))
-        return false;
-    store_apply_configmap(store, &view);
-    return true;
-}
-
-static bool forget_configmap(struct store *store, struct json_arena *arena, const cJSON *object,
-                             GError **error)
+static bool read_name(struct json_arena *arena, const cJSON *object, struct object_name *ret_name,
+                      GError **error)
 {
     struct identity identity = {0};
 
     if (!json_decode(arena, object, identity_fields, &identity, error))
         return false;
-    if (!feed_wants_configmap(identity.ns, identity.name))
-        return true;
-    const struct configmap_view view = {.ns = identity.ns, .name = identity.name};
-    store_delete_configmap(store, &view);
+    *ret_name = (struct object_name){identity.ns ? identity.ns : "", identity.name};
     return true;
 }
 
-static bool apply_budget(struct store *store, struct json_arena *arena, const cJSON *object,
-                         GError **error)
+static bool apply_object(enum feed feed, struct store *store, struct json_arena *arena,
+                         const cJSON *object, GError **error)
 {
-    struct budget_view view;
+    const struct kind *kind = kinds[feed];
+    struct object_name name;
 
-    if (!budget_view_decode(arena, object, &view, error))
+    if (kind->concerns) {
+        if (!read_name(arena, object, &name, error))
+            return false;
+        if (!kind->concerns(NULL, &name))
+            return true;
+    }
+    void *view = json_arena_alloc(arena, kind->size);
+    if (!kind->decode(arena, object, view, error))
         return false;
-    store_apply_budget(store, &view);
+    store_apply_object(store, feed, view);
     return true;
 }
 
-static bool forget_budget(struct store *store, struct json_arena *arena, const cJSON *object,
-                          GError **error)
+static bool forget_object(enum feed feed, struct store *store, struct json_arena *arena,
+                          const cJSON *object, GError **error)
 {
-    struct identity identity = {0};
+    struct object_name name;
 
-    if (!json_decode(arena, object, identity_fields, &identity, error))
+    if (!read_name(arena, object, &name, error))
         return false;
-    store_delete_budget(store, identity.ns ? identity.ns : "", identity.name);
+    if (!kinds[feed]->concerns || kinds[feed]->concerns(NULL, &name))
+        store_remove_object(store, feed, &name);
     return true;
 }
 
-static bool apply_resource_quota(struct store *store, struct json_arena *arena,
-                                 const cJSON *object, GError **error)
+static bool apply(enum feed feed, struct store *store, struct json_arena *arena,
+                  const cJSON *object, GError **error)
 {
-    struct resource_quota_view view;
-
-    if (!resource_quota_view_decode(arena, object, &view, error))
-        return false;
-    store_apply_resource_quota(store, &view);
-    return true;
+    return feed == FEED_NODES  ? apply_node(store, arena, object, error)
+           : feed == FEED_PODS ? apply_pod(store, arena, object, error)
+                               : apply_object(feed, store, arena, object, error);
 }
-
-static bool apply_elastic_quota(struct store *store, struct json_arena *arena, const cJSON *object,
-                                GError **error)
-{
-    struct resource_quota_view view;
-
-    if (!elastic_quota_view_decode(arena, object, &view, error))
-        return false;
-    store_apply_resource_quota(store, &view);
-    return true;
-}
-
-static bool forget_quota(struct store *store, struct json_arena *arena, const cJSON *object,
-                         bool elastic, GError **error)
-{
-    struct identity identity = {0};
-
-    if (!json_decode(arena, object, identity_fields, &identity, error))
-        return false;
-    store_delete_resource_quota(store, &(struct resource_quota_view){identity.ns ? identity.ns : "",
-                                                                     identity.name, elastic});
-    return true;
-}
-
-static bool forget_elastic_quota(struct store *store, struct json_arena *arena, const cJSON *object,
-                                 GError **error)
-{
-    return forget_quota(store, arena, object, true, error);
-}
-
-static bool forget_resource_quota(struct store *store, struct json_arena *arena,
-                                  const cJSON *object, GError **error)
-{
-    return forget_quota(store, arena, object, false, error);
-}
-
-static bool apply_pod_group(struct store *store, struct json_arena *arena, const cJSON *object,
-                            GError **error)
-{
-    struct pod_group_view view;
-
-    if (!pod_group_view_decode(arena, object, false, &view, error))
-        return false;
-    store_apply_pod_group(store, &view);
-    return true;
-}
-
-static bool apply_native_pod_group(struct store *store, struct json_arena *arena,
-                                   const cJSON *object, GError **error)
-{
-    struct pod_group_view view;
-
-    if (!pod_group_view_decode(arena, object, true, &view, error))
-        return false;
-    store_apply_pod_group(store, &view);
-    return true;
-}
-
-static bool forget_group(struct store *store, struct json_arena *arena, const cJSON *object,
-                         bool native, GError **error)
-{
-    struct identity identity = {0};
-
-    if (!json_decode(arena, object, identity_fields, &identity, error))
-        return false;
-    store_delete_pod_group(
-        store, &(struct pod_group_view){identity.ns ? identity.ns : "", identity.name, native});
-    return true;
-}
-
-static bool forget_pod_group(struct store *store, struct json_arena *arena, const cJSON *object,
-                             GError **error)
-{
-    return forget_group(store, arena, object, false, error);
-}
-
-static bool forget_native_pod_group(struct store *store, struct json_arena *arena,
-                                    const cJSON *object, GError **error)
-{
-    return forget_group(store, arena, object, true, error);
-}
-
-#define CORE "/api/v1"
-
-/* Pods that have ended are shown, too: kubelet may have rejected them, and some plugins hand out what they
- * were promised all the same (docs/design/promises.md). The roles that people have installed for other extenders do not all grant ConfigMaps. */
-const struct feed_row feeds[FEED_N] = {
-    [FEED_NODES] = {"nodes", "Node", CORE, NULL, false, apply_node, NULL, forget_node},
-    [FEED_PODS] = {"pods", "Pod", CORE, NULL, false, apply_pod, keep_pod, forget_pod},
-    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", CORE, NULL, true, apply_configmap, NULL,
-                         forget_configmap},
-    [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", "/apis/policy/v1",
-                      "/apis/policy/v1beta1", true, apply_budget, NULL, forget_budget},
-    [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", CORE, NULL, true,
-                              apply_resource_quota, NULL, forget_resource_quota},
-    [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota", "/apis/scheduling.x-k8s.io/v1alpha1",
-                             "/apis/scheduling.sigs.k8s.io/v1alpha1", true, apply_elastic_quota,
-                             NULL, forget_elastic_quota},
-    [FEED_POD_GROUPS] = {"podgroups", "PodGroup", "/apis/scheduling.x-k8s.io/v1alpha1", NULL, true,
-                         apply_pod_group, NULL, forget_pod_group},
-    [FEED_NATIVE_POD_GROUPS] = {"podgroups", "PodGroup", "/apis/scheduling.k8s.io/v1beta1",
-                                "/apis/scheduling.k8s.io/v1alpha2", true, apply_native_pod_group,
-                                NULL, forget_native_pod_group},
-};
 
 bool feed_apply(enum feed feed, struct store *store, struct json_arena *arena, const cJSON *object,
                 GError **error)
 {
-    const struct feed_row *row = &feeds[feed];
-
-    if (object && row->apply(store, arena, object, error))
+    if (object && apply(feed, store, arena, object, error))
         return true;
-    if (!object || !row->keep || !row->keep(store, arena, object))
+    if (!object || feed != FEED_PODS || !keep_pod(store, arena, object))
         store_list_spare(store, feed);
     return false;
 }
 
+bool feed_forget(enum feed feed, struct store *store, struct json_arena *arena, const cJSON *object,
+                 GError **error)
+{
+    return feed == FEED_NODES  ? forget_node(store, arena, object, error)
+           : feed == FEED_PODS ? forget_pod(store, arena, object, error)
+                               : forget_object(feed, store, arena, object, error);
+}
+
 bool feed_namespace(enum feed feed, const char **ret_ns)
 {
-    *ret_ns = NULL;
-    if (feed != FEED_CONFIGMAPS)
-        return true;
-    /* One namespace serves all dialects; test_reflector holds their rows to it. */
-    for (size_t i = 0; dialects[i] && !*ret_ns; i++)
-        *ret_ns = dialects[i]->health_namespace;
-    return *ret_ns;
+    const char *(*within)(void) = kinds[feed]->within;
+
+    *ret_ns = within ? within() : NULL;
+    return !within || *ret_ns;
 }
 
 char *feed_path(enum feed feed)
 {
-    const char *resource = feeds[feed].resource;
+    const struct kind *kind = kinds[feed];
     const char *ns;
 
     if (!feed_namespace(feed, &ns))
         return NULL;
-    return ns ? g_strdup_printf("%s/namespaces/%s/%s", feeds[feed].api, ns, resource)
-              : g_strdup_printf("%s/%s", feeds[feed].api, resource);
+    return ns ? g_strdup_printf("%s/namespaces/%s/%s", kind->api, ns, kind->resource)
+              : g_strdup_printf("%s/%s", kind->api, kind->resource);
 }
 
 char *feed_older_path(enum feed feed)
 {
-    const char *api = feeds[feed].older_api;
+    const struct kind *kind = kinds[feed];
 
-    return api ? g_strdup_printf("%s/%s", api, feeds[feed].resource) : NULL;
+    return kind->older_api ? g_strdup_printf("%s/%s", kind->older_api, kind->resource) : NULL;
 }
 
 /* --- a reflector that tells the store ---------------------------------------------------------- */
@@ -330,7 +209,7 @@ static bool forget_in_store(void *data, struct json_arena *arena, const cJSON *o
 {
     const struct fed *fed = data;
 
-    return feeds[fed->feed].forget(fed->store, arena, object, error);
+    return feed_forget(fed->feed, fed->store, arena, object, error);
 }
 
 static void trouble_store(void *data, const char *why)
@@ -350,17 +229,17 @@ static void unwatched_in_store(void *data, const char *why)
 struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
                                   const struct reflector_options *options, GError **error)
 {
-    const struct feed_row *row = &feeds[feed];
+    const struct kind *kind = kinds[feed];
     g_autofree char *path = feed_path(feed);
     g_autofree char *older_path = feed_older_path(feed);
     struct fed *fed = g_new(struct fed, 1);
     struct reflected reflected = {
-        .resource = row->resource,
-        .kind = row->kind,
+        .resource = kind->resource,
+        .kind = kind->kind,
         .path = path,
         .older_path = older_path,
         .cell = feed,
-        .optional = row->optional,
+        .optional = kind->optional,
         .begin = begin_store,
         .end = end_store,
         .apply = apply_to_store,

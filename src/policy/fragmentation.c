@@ -20,7 +20,7 @@ struct row {
     int64_t small_left;  /* the same, but for anybody */
 };
 
-static struct row row_begin(const struct kind *kind, int64_t cpu_free)
+static struct row row_begin(const struct valued_kind *kind, int64_t cpu_free)
 {
     struct row row = {.values = kind ? kind->values : NULL};
 
@@ -81,7 +81,7 @@ static void lost_add(struct lost *lost, const struct row *row, double size)
 static struct lost node_lost(const struct value_model *value_model, const struct node *node,
                              const struct placement *placement)
 {
-    const struct kind *kind = NULL;
+    const struct valued_kind *kind = NULL;
     struct row row = {0};
     int64_t cpu = node_host_free(node).cpu;
     struct lost lost = {0};

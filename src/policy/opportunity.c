@@ -185,7 +185,7 @@ static struct host company_left(const struct node *node, const struct placement 
 static struct worth measure(const struct value_model *value_model, const struct node *node,
                             const struct placement *placement)
 {
-    const struct kind *kind = NULL;
+    const struct valued_kind *kind = NULL;
     const struct room whole = {PART_WHOLE, PART_WHOLE};
     struct worth worth = {0};
     double room = 0, weighted = 0, groups = 0;
@@ -235,7 +235,7 @@ struct cost cost_oc(const struct node *node, const struct card *card, const stru
                     const struct demand *demand)
 {
     const struct value_model *value_model = demand_value_model(demand);
-    const struct kind *kind = value_model ? value_kind(value_model, card->kind) : NULL;
+    const struct valued_kind *kind = value_model ? value_kind(value_model, card->kind) : NULL;
 
     if (!kind)
         return cost_binpack(node, card, ask, demand);

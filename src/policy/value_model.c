@@ -422,7 +422,7 @@ static void set_groups(struct making *making)
 
 static gint compare_kinds(gconstpointer a, gconstpointer b)
 {
-    const struct kind *left = a, *right = b;
+    const struct valued_kind *left = a, *right = b;
     return (left->key > right->key) - (left->key < right->key);
 }
 
@@ -509,7 +509,7 @@ void value_model_unref(struct value_model *value_model)
         g_atomic_rc_box_release_full(value_model, value_model_clear);
 }
 
-const struct kind *value_kind(const struct value_model *value_model, uint64_t key)
+const struct valued_kind *value_kind(const struct value_model *value_model, uint64_t key)
 {
     size_t from = 0, to = value_model->n_kinds;
 

@@ -20,7 +20,7 @@
 
 /* Cards of one kind: of one size and model (struct card.kind); or devices of such pools, each of
  * which is free as a whole or not at all. */
-struct kind {
+struct valued_kind {
     uint64_t key;
     double cards; /* healthy or not */
     double size;  /* of one, in cards: less than 1 for devices of which several are one card */
@@ -68,7 +68,7 @@ struct value_model {
     struct company cpu;    /* in thousandths of a core */
     struct company memory; /* in GiB */
     size_t n_kinds;
-    struct kind kinds[KINDS_MAX]; /* by key */
+    struct valued_kind kinds[KINDS_MAX]; /* by key */
     GPtrArray *values;         /* struct card_values */
 };
 
@@ -93,7 +93,7 @@ struct value_model *value_model_ref(struct value_model *value_model); /* NULL gi
 void value_model_unref(struct value_model *value_model);          /* NULL is ignored */
 
 /* NULL: none of that kind was there. */
-const struct kind *value_kind(const struct value_model *value_model, uint64_t key);
+const struct valued_kind *value_kind(const struct value_model *value_model, uint64_t key);
 
 /* Only what is wholly free is whole. */
 static inline int32_t pair_steps_free(const struct card_values *values, int32_t part)

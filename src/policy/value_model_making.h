@@ -9,7 +9,7 @@
 
 /* A kind while the value model is made. */
 struct draft {
-    struct kind kind;
+    struct valued_kind kind;
     const struct node *node; /* one that has a card of it, or a pool */
     const struct card *card; /* NULL: it is of devices */
     const struct pool *pool;

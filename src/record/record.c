@@ -3,6 +3,7 @@
 
 #include "store/booking.h"
 #include "store/images/ledger_reader.h"
+#include "store/kinds/kind.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
 #include "record/usage_told.h"
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-const char *const record_kinds[RECORD_KIND_N] = {
+static const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_LIST_BEGIN] = "list-begin",
     [RECORD_LIST_END] = "list-end",
     [RECORD_NODE] = "node",
@@ -20,18 +21,6 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_POD_GONE] = "pod-gone",
     [RECORD_POD_VANISHED] = "pod-vanished",
     [RECORD_RECONCILE] = "settle",
-    [RECORD_CONFIGMAP] = "configmap",
-    [RECORD_CONFIGMAP_GONE] = "configmap-gone",
-    [RECORD_BUDGET] = "budget",
-    [RECORD_BUDGET_GONE] = "budget-gone",
-    [RECORD_RESOURCE_QUOTA] = "resourcequota",
-    [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
-    [RECORD_ELASTIC_QUOTA] = "elasticquota",
-    [RECORD_ELASTIC_QUOTA_GONE] = "elasticquota-gone",
-    [RECORD_POD_GROUP] = "podgroup",
-    [RECORD_POD_GROUP_GONE] = "podgroup-gone",
-    [RECORD_NATIVE_POD_GROUP] = "native-podgroup",
-    [RECORD_NATIVE_POD_GROUP_GONE] = "native-podgroup-gone",
     [RECORD_USAGE] = "usage",
     [RECORD_GANGS] = "gangs",
     [RECORD_POLICY] = "policy",
@@ -63,6 +52,32 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_END] = "end",
 };
 
+const char *record_kind_name(enum record_kind kind, enum feed feed)
+{
+    return kind == RECORD_OBJECT        ? kinds[feed]->name
+           : kind == RECORD_OBJECT_GONE ? kinds[feed]->gone
+                                        : record_kinds[kind];
+}
+
+bool record_kind_find(const char *name, enum record_kind *ret_kind, enum feed *ret_feed)
+{
+    for (int kind = 0; kind < RECORD_KIND_N; kind++) {
+        if (g_strcmp0(name, record_kinds[kind]) == 0) {
+            *ret_kind = (enum record_kind)kind;
+            return true;
+        }
+    }
+    for (int feed = 0; feed < kinds_n; feed++) {
+        const bool gone = g_str_equal(name, kinds[feed]->gone);
+        if (!gone && !g_str_equal(name, kinds[feed]->name))
+            continue;
+        *ret_kind = gone ? RECORD_OBJECT_GONE : RECORD_OBJECT;
+        *ret_feed = (enum feed)feed;
+        return true;
+    }
+    return false;
+}
+
 const char *const record_steps[ATTEMPT_STEP_N] = {
     [ATTEMPT_SEND] = "send",
     [ATTEMPT_DONE] = "done",
@@ -91,17 +106,19 @@ void record_free(struct record *record)
     g_free(record);
 }
 
-static struct record *begin(enum record_kind kind, uint64_t number, struct json_writer *writer)
+static struct record *begin(enum record_kind kind, enum feed feed, uint64_t number,
+                            struct json_writer *writer)
 {
     struct record *record = g_new0(struct record, 1);
 
     record->kind = kind;
+    record->feed = feed;
     record->number = number;
     record->text = g_string_sized_new(256);
     json_writer_init(writer, record->text);
     json_begin_object(writer);
     json_key_int(writer, "n", (int64_t)number);
-    json_key_string(writer, "kind", record_kinds[kind]);
+    json_key_string(writer, "kind", record_kind_name(kind, feed));
     return record;
 }
 
@@ -263,7 +280,7 @@ static void write_held(struct json_writer *writer, const struct held_node *node)
 
 /* --- observations --------------------------------------------------------------------------- */
 
-static const enum record_kind kinds[] = {
+static const enum record_kind record_kinds_told[] = {
     [OBSERVED_LIST_BEGIN] = RECORD_LIST_BEGIN,
     [OBSERVED_LIST_END] = RECORD_LIST_END,
     [OBSERVED_NODE] = RECORD_NODE,
@@ -274,12 +291,8 @@ static const enum record_kind kinds[] = {
     [OBSERVED_POD_ENDED] = RECORD_POD_GONE,
     [OBSERVED_POD_VANISHED] = RECORD_POD_VANISHED,
     [OBSERVED_POD_REJECTED] = RECORD_REJECTED,
-    [OBSERVED_CONFIGMAP] = RECORD_CONFIGMAP,
-    [OBSERVED_CONFIGMAP_GONE] = RECORD_CONFIGMAP_GONE,
-    [OBSERVED_BUDGET] = RECORD_BUDGET,
-    [OBSERVED_BUDGET_GONE] = RECORD_BUDGET_GONE,
-    [OBSERVED_RESOURCE_QUOTA] = RECORD_RESOURCE_QUOTA,
-    [OBSERVED_RESOURCE_QUOTA_GONE] = RECORD_RESOURCE_QUOTA_GONE,
+    [OBSERVED_OBJECT] = RECORD_OBJECT,
+    [OBSERVED_OBJECT_GONE] = RECORD_OBJECT_GONE,
     [OBSERVED_POLICY] = RECORD_POLICY,
     [OBSERVED_RESUME] = RECORD_RESUME,
     [OBSERVED_TIME] = RECORD_TIME,
@@ -295,8 +308,6 @@ static const enum record_kind kinds[] = {
     [OBSERVED_COMING] = RECORD_COMING,
     [OBSERVED_LEDGER] = RECORD_LEDGER,
     [OBSERVED_LEARNED] = RECORD_LEARNED,
-    [OBSERVED_POD_GROUP] = RECORD_POD_GROUP,
-    [OBSERVED_POD_GROUP_GONE] = RECORD_POD_GROUP_GONE,
     [OBSERVED_USAGE] = RECORD_USAGE,
     [OBSERVED_GANGS] = RECORD_GANGS,
     [OBSERVED_PROMISE] = RECORD_PROMISE,
@@ -317,15 +328,9 @@ static uint64_t number_of(const struct observation *what)
     return what->number;
 }
 
-static enum record_kind kind_of(const struct observation *what)
+static char *object_key(const struct object_name *name)
 {
-    if (what->resource_quota && what->resource_quota->elastic)
-        return what->what == OBSERVED_RESOURCE_QUOTA ? RECORD_ELASTIC_QUOTA
-                                                     : RECORD_ELASTIC_QUOTA_GONE;
-    if (what->pod_group && what->pod_group->native)
-        return what->what == OBSERVED_POD_GROUP ? RECORD_NATIVE_POD_GROUP
-                                                : RECORD_NATIVE_POD_GROUP_GONE;
-    return kinds[what->what];
+    return g_strdup_printf("%s/%s", name->ns, name->name);
 }
 
 /* All that the line says beside its number and kind. */
@@ -335,8 +340,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
     switch (what->what) {
     case OBSERVED_LIST_BEGIN:
     case OBSERVED_LIST_END:
-        record->feed = what->feed;
-        json_key_string(writer, "feed", feed_names[what->feed]);
+        json_key_string(writer, "feed", kinds[what->feed]->feed);
         if (what->spared)
             json_key_bool(writer, "spared", true);
         break;
@@ -363,26 +367,10 @@ static void write_fields(struct record *record, struct json_writer *writer,
         record_write_quota(writer, what->quota);
         pod_view_encode(begin_object(record, writer, "object"), what->pod);
         break;
-    case OBSERVED_CONFIGMAP:
-    case OBSERVED_CONFIGMAP_GONE:
-        record->key = g_strdup_printf("%s/%s", what->configmap->ns, what->configmap->name);
-        configmap_view_encode(begin_object(record, writer, "object"), what->configmap);
-        break;
-    case OBSERVED_BUDGET:
-    case OBSERVED_BUDGET_GONE:
-        record->key = g_strdup_printf("%s/%s", what->budget->ns, what->budget->name);
-        budget_view_encode(begin_object(record, writer, "object"), what->budget);
-        break;
-    case OBSERVED_RESOURCE_QUOTA:
-    case OBSERVED_RESOURCE_QUOTA_GONE:
-        record->key =
-            g_strdup_printf("%s/%s", what->resource_quota->ns, what->resource_quota->name);
-        resource_quota_view_encode(begin_object(record, writer, "object"), what->resource_quota);
-        break;
-    case OBSERVED_POD_GROUP:
-    case OBSERVED_POD_GROUP_GONE:
-        record->key = g_strdup_printf("%s/%s", what->pod_group->ns, what->pod_group->name);
-        pod_group_view_encode(begin_object(record, writer, "object"), what->pod_group);
+    case OBSERVED_OBJECT:
+    case OBSERVED_OBJECT_GONE:
+        record->key = object_key(what->view);
+        kinds[what->feed]->encode(begin_object(record, writer, "object"), what->view);
         break;
     case OBSERVED_USAGE:
         usage_told_encode(begin_object(record, writer, "object"), what->idleness);
@@ -490,7 +478,7 @@ struct record *record_new(const struct observation *what)
 
     if (number == 0)
         return NULL;
-    struct record *record = begin(kind_of(what), number, &writer);
+    struct record *record = begin(record_kinds_told[what->what], what->feed, number, &writer);
     write_fields(record, &writer, what);
     return record;
 }

@@ -67,18 +67,8 @@ enum record_kind {
     RECORD_POD_GONE,
     RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
     RECORD_RECONCILE,    /* a pod that was asked for */
-    RECORD_CONFIGMAP,
-    RECORD_CONFIGMAP_GONE,
-    RECORD_BUDGET,
-    RECORD_BUDGET_GONE,
-    RECORD_RESOURCE_QUOTA,
-    RECORD_RESOURCE_QUOTA_GONE,
-    RECORD_ELASTIC_QUOTA,
-    RECORD_ELASTIC_QUOTA_GONE,
-    RECORD_POD_GROUP, /* of scheduling.x-k8s.io */
-    RECORD_POD_GROUP_GONE,
-    RECORD_NATIVE_POD_GROUP, /* of scheduling.k8s.io */
-    RECORD_NATIVE_POD_GROUP_GONE,
+    RECORD_OBJECT,       /* of any other kind of the table (store/kinds/kind.h), and: */
+    RECORD_OBJECT_GONE,
     RECORD_USAGE, /* which pods a source outside has told to be idle */
     RECORD_GANGS, /* what has come of groups, by now, and where they have places */
     RECORD_POLICY,
@@ -111,7 +101,10 @@ enum record_kind {
     RECORD_KIND_N
 };
 
-extern const char *const record_kinds[RECORD_KIND_N];
+/* As the line says it; `feed`: of RECORD_OBJECT and RECORD_OBJECT_GONE. */
+const char *record_kind_name(enum record_kind kind, enum feed feed);
+/* False: there is none of that name. */
+bool record_kind_find(const char *name, enum record_kind *ret_kind, enum feed *ret_feed);
 extern const char *const record_steps[ATTEMPT_STEP_N];
 
 #define RECORD_FORMAT 5
@@ -128,7 +121,7 @@ extern const char *const record_steps[ATTEMPT_STEP_N];
 
 struct record {
     enum record_kind kind;
-    enum feed feed;   /* of a list */
+    enum feed feed; /* of a list, and of an object of RECORD_OBJECT */
     uint64_t number;
     char *key;        /* the object's: a UID, a name, "NAMESPACE/NAME" */
     GString *text;    /* the line without its end */

@@ -53,14 +53,10 @@ static const struct json_field line_fields[] = {
     JSON_FIELD_END,
 };
 
-static bool read_kind(const char *name, enum record_kind *ret_kind, GError **error)
+static bool read_kind(const char *name, struct record_line *line, GError **error)
 {
-    for (int kind = 0; kind < RECORD_KIND_N; kind++) {
-        if (!g_str_equal(name, record_kinds[kind]))
-            continue;
-        *ret_kind = (enum record_kind)kind;
+    if (record_kind_find(name, &line->kind, &line->of))
         return true;
-    }
     g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                         "field 'kind': there is none of that name");
     return false;
@@ -84,7 +80,7 @@ bool record_line_decode(struct json_arena *arena, const char *text, size_t lengt
     const cJSON *tree = json_parse(arena, text, length, error);
 
     if (!tree || !json_decode(arena, tree, line_fields, &fields, error) ||
-        !read_kind(fields.kind, &fields.line.kind, error) || !read_moment(&fields.line, error))
+        !read_kind(fields.kind, &fields.line, error) || !read_moment(&fields.line, error))
         return false;
     fields.line.reply = cJSON_GetObjectItemCaseSensitive(tree, "reply"); /* of any type */
     *ret_line = fields.line;

@@ -8,6 +8,7 @@
 
 struct record_line {
     enum record_kind kind;
+    enum feed of; /* of an object of RECORD_OBJECT and RECORD_OBJECT_GONE */
     int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry,
         change_ms;
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;

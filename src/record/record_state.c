@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/record_state.h"
 
+#include "store/kinds/kind.h"
+
 #include <string.h>
 
 /* An object, or a pod's open booking. */
@@ -28,12 +30,13 @@ struct known {
 };
 
 struct record_state {
-    GHashTable *objects[FEED_N]; /* key -> struct known * */
+    GHashTable *objects[FEEDS_MAX]; /* key -> struct known * */
     GHashTable *promises;        /* "DIALECT/UID" -> struct known *: those that are stray */
     GHashTable *bookings;        /* pod's UID -> struct known * */
-    uint32_t generation[FEED_N];
-    bool listing[FEED_N];
-    bool listed[FEED_N]; /* what is known is all that the store knows; at first that is nothing */
+    uint32_t generation[FEEDS_MAX];
+    bool listing[FEEDS_MAX];
+    bool
+        listed[FEEDS_MAX]; /* what is known is all that the store knows; at first that is nothing */
     char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
     char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
     char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
@@ -65,7 +68,7 @@ struct record_state *record_state_new(void)
 {
     struct record_state *state = g_new0(struct record_state, 1);
 
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
         state->listed[feed] = true;
     }
@@ -76,7 +79,7 @@ struct record_state *record_state_new(void)
 
 void record_state_free(struct record_state *state)
 {
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         g_hash_table_unref(state->objects[feed]);
     g_hash_table_unref(state->promises);
     g_hash_table_unref(state->bookings);
@@ -302,23 +305,8 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_NODE:
         note_object(state, FEED_NODES, record);
         break;
-    case RECORD_CONFIGMAP:
-        note_object(state, FEED_CONFIGMAPS, record);
-        break;
-    case RECORD_BUDGET:
-        note_object(state, FEED_BUDGETS, record);
-        break;
-    case RECORD_RESOURCE_QUOTA:
-        note_object(state, FEED_RESOURCE_QUOTAS, record);
-        break;
-    case RECORD_ELASTIC_QUOTA:
-        note_object(state, FEED_ELASTIC_QUOTAS, record);
-        break;
-    case RECORD_POD_GROUP:
-        note_object(state, FEED_POD_GROUPS, record);
-        break;
-    case RECORD_NATIVE_POD_GROUP:
-        note_object(state, FEED_NATIVE_POD_GROUPS, record);
+    case RECORD_OBJECT:
+        note_object(state, record->feed, record);
         break;
     case RECORD_POD:
         note_pod(state, record);
@@ -326,23 +314,8 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_NODE_GONE:
         g_hash_table_remove(state->objects[FEED_NODES], record->key);
         break;
-    case RECORD_CONFIGMAP_GONE:
-        g_hash_table_remove(state->objects[FEED_CONFIGMAPS], record->key);
-        break;
-    case RECORD_BUDGET_GONE:
-        g_hash_table_remove(state->objects[FEED_BUDGETS], record->key);
-        break;
-    case RECORD_RESOURCE_QUOTA_GONE:
-        g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
-        break;
-    case RECORD_ELASTIC_QUOTA_GONE:
-        g_hash_table_remove(state->objects[FEED_ELASTIC_QUOTAS], record->key);
-        break;
-    case RECORD_POD_GROUP_GONE:
-        g_hash_table_remove(state->objects[FEED_POD_GROUPS], record->key);
-        break;
-    case RECORD_NATIVE_POD_GROUP_GONE:
-        g_hash_table_remove(state->objects[FEED_NATIVE_POD_GROUPS], record->key);
+    case RECORD_OBJECT_GONE:
+        g_hash_table_remove(state->objects[record->feed], record->key);
         break;
     case RECORD_PROMISE:
         note_promise(state, record);
@@ -447,11 +420,16 @@ void record_state_lose(struct record_state *state)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-static void begin_line(struct json_writer *writer, GString *text, enum record_kind kind)
+static void begin_line_of(struct json_writer *writer, GString *text, const char *kind)
 {
     json_writer_init(writer, text);
     json_begin_object(writer);
-    json_key_string(writer, "kind", record_kinds[kind]);
+    json_key_string(writer, "kind", kind);
+}
+
+static void begin_line(struct json_writer *writer, GString *text, enum record_kind kind)
+{
+    begin_line_of(writer, text, record_kind_name(kind, FEED_NODES));
 }
 
 static void end_line(struct json_writer *writer)
@@ -524,12 +502,12 @@ static void write_settlement(GString *text, const struct known *booking)
     }
 }
 
-static void write_object_as(GString *text, enum record_kind kind, const struct known *known,
+static void write_object_as(GString *text, const struct kind *kind, const struct known *known,
                             const char *object)
 {
     struct json_writer writer;
 
-    begin_line(&writer, text, kind);
+    begin_line_of(&writer, text, kind->name);
     if (object == known->text)
         record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
@@ -540,7 +518,7 @@ static void write_object_as(GString *text, enum record_kind kind, const struct k
 }
 
 /* A booking that was refused after its pod had been seen bound is so after the pod was first heard of. */
-static void write_known(GString *text, enum record_kind kind, const struct known *known)
+static void write_known(GString *text, const struct kind *kind, const struct known *known)
 {
     if (known->booking) {
         write_booking(text, known->booking);
@@ -566,7 +544,7 @@ static void write_list(GString *text, enum record_kind kind, int feed)
     struct json_writer writer;
 
     begin_line(&writer, text, kind);
-    json_key_string(&writer, "feed", feed_names[feed]);
+    json_key_string(&writer, "feed", kinds[feed]->feed);
     end_line(&writer);
 }
 
@@ -596,20 +574,9 @@ static void write_promises(const struct record_state *state, GString *text, bool
 
 void record_state_write(const struct record_state *state, GString *text)
 {
-    static const enum record_kind kinds[FEED_N] = {
-        [FEED_NODES] = RECORD_NODE,
-        [FEED_PODS] = RECORD_POD,
-        [FEED_CONFIGMAPS] = RECORD_CONFIGMAP,
-        [FEED_BUDGETS] = RECORD_BUDGET,
-        [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
-        [FEED_ELASTIC_QUOTAS] = RECORD_ELASTIC_QUOTA,
-        [FEED_POD_GROUPS] = RECORD_POD_GROUP,
-        [FEED_NATIVE_POD_GROUPS] = RECORD_NATIVE_POD_GROUP,
-    };
-
     if (state->policy)
         g_string_append_printf(text, "%s\n", state->policy);
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         g_autoptr(GList) objects = in_order(state->objects[feed]);
 
         write_list(text, RECORD_LIST_BEGIN, feed);

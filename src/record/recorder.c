@@ -118,7 +118,7 @@ static void write_header(const struct recorder *recorder, GString *text)
 
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[RECORD_HEADER]);
+    json_key_string(&writer, "kind", "header");
     json_key_int(&writer, "format", RECORD_FORMAT);
     json_key_string(&writer, "version", version);
     json_key_string(&writer, "commit", commit);
@@ -207,7 +207,7 @@ static void write_lost(struct recorder *recorder, uint64_t number, uint64_t lost
     json_writer_init(&writer, text);
     json_begin_object(&writer);
     json_key_int(&writer, "n", (int64_t)number);
-    json_key_string(&writer, "kind", record_kinds[RECORD_LOST]);
+    json_key_string(&writer, "kind", "lost");
     json_key_int(&writer, "count", (int64_t)lost);
     json_end_object(&writer);
     g_string_append_c(text, '\n');
@@ -355,7 +355,7 @@ static void write_end(struct recorder *recorder)
 
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[RECORD_END]);
+    json_key_string(&writer, "kind", "end");
     json_key_int(&writer, "last", (int64_t)atomic_load(&recorder->written));
     json_key_int(&writer, "lost", (int64_t)(recorder->n_lost + recorder->lost));
     /* What was lost last changed something that a replay does not know. */

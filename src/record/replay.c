@@ -84,7 +84,7 @@ static bool read_header(struct replay *replay, const struct record_line *line, G
     options.claims_on_nodes = line->format <= RECORD_FORMAT_4;
     replay->extender.store = store_new(&options);
     replay->learned = line->before == 0; /* then nothing is known, and that is all */
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         replay->listed[feed] = replay->learned;
     replay->summary.version = g_strdup(line->version ? line->version : "");
     replay->summary.commit = g_strdup(line->commit ? line->commit : "");
@@ -118,18 +118,8 @@ static const struct {
     [RECORD_POD_GONE] = {replay_event, .is_event = true},
     [RECORD_POD_VANISHED] = {replay_event, .is_event = true},
     [RECORD_RECONCILE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_CONFIGMAP] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_CONFIGMAP_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_BUDGET] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_BUDGET_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_ELASTIC_QUOTA] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_ELASTIC_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_POD_GROUP] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_POD_GROUP_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_NATIVE_POD_GROUP] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_NATIVE_POD_GROUP_GONE] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_OBJECT] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_OBJECT_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_GANGS] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_USAGE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CLAIMS] = {replay_event, .is_event = true, .has_object = true},

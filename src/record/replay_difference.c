@@ -2,6 +2,7 @@
 /* What all that play a line need: whether it can be judged, and how a difference is told. */
 #include "record/replay_state.h"
 #include "inspect/views.h"
+#include "store/kinds/kind.h"
 
 #include <gpuledger/error.h>
 
@@ -23,17 +24,13 @@ char *replay_text_of(const cJSON *value)
 
 bool replay_is_complete(const struct replay *replay, enum verb verb)
 {
-    const bool needless[FEED_N] = {
-        [FEED_BUDGETS] = verb != VERB_PREEMPT,
-        [FEED_RESOURCE_QUOTAS] = !store_wants(replay->extender.store, FEED_RESOURCE_QUOTAS),
-        [FEED_ELASTIC_QUOTAS] = !store_wants(replay->extender.store, FEED_ELASTIC_QUOTAS),
-        [FEED_POD_GROUPS] = !store_wants(replay->extender.store, FEED_POD_GROUPS),
-        [FEED_NATIVE_POD_GROUPS] = !store_wants(replay->extender.store, FEED_NATIVE_POD_GROUPS),
-    };
     bool complete = replay->learned;
 
-    for (int feed = 0; feed < FEED_N; feed++)
-        complete &= replay->listed[feed] || needless[feed];
+    for (int feed = 0; feed < kinds_n; feed++) {
+        const bool needless = (kinds[feed]->unawaited && verb != VERB_PREEMPT) ||
+                              !store_wants(replay->extender.store, (enum feed)feed);
+        complete &= replay->listed[feed] || needless;
+    }
     return complete;
 }
 

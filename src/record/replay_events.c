@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/learned.h"
 #include "record/replay_state.h"
+#include "store/kinds/kind.h"
 #include "record/queue_state.h"
 #include "record/usage_told.h"
 #include "wire/claim_sheet.h"
@@ -9,8 +10,8 @@
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
 {
-    for (int feed = 0; feed < FEED_N; feed++) {
-        if (g_strcmp0(line->feed, feed_names[feed]) != 0)
+    for (int feed = 0; feed < kinds_n; feed++) {
+        if (g_strcmp0(line->feed, kinds[feed]->feed) != 0)
             continue;
         *ret_feed = feed;
         return true;
@@ -185,116 +186,29 @@ static bool resume_node(struct replay *replay, const struct record_line *line, G
     return true;
 }
 
-static bool apply_configmap(struct replay *replay, const struct record_line *line, GError **error)
+static bool apply_object(struct replay *replay, const struct record_line *line, GError **error)
 {
-    struct configmap_view configmap = {0};
+    const struct kind *kind = kinds[line->of];
+    void *view = json_arena_alloc(replay->arena, kind->size);
 
-    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+    if (!kind->decode(replay->arena, line->object, view, error))
         return false;
-    store_apply_configmap(replay->extender.store, &configmap);
+    store_apply_object(replay->extender.store, line->of, view);
     return true;
 }
 
-static bool remove_configmap(struct replay *replay, const struct record_line *line, GError **error)
+static bool remove_object(struct replay *replay, const struct record_line *line, GError **error)
 {
-    struct configmap_view configmap = {0};
+    static const struct json_field name_fields[] = {
+        JSON_FIELD_STRING(struct object_name, ns, "metadata.namespace", JSON_REQUIRED),
+        JSON_FIELD_STRING(struct object_name, name, "metadata.name", JSON_REQUIRED),
+        JSON_FIELD_END,
+    };
+    struct object_name name = {0};
 
-    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+    if (!json_decode(replay->arena, line->object, name_fields, &name, error))
         return false;
-    store_delete_configmap(replay->extender.store, &configmap);
-    return true;
-}
-
-static bool apply_budget(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct budget_view budget = {0};
-
-    if (!budget_view_decode(replay->arena, line->object, &budget, error))
-        return false;
-    store_apply_budget(replay->extender.store, &budget);
-    return true;
-}
-
-static bool remove_budget(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct budget_view budget = {0};
-
-    if (!budget_view_decode(replay->arena, line->object, &budget, error))
-        return false;
-    store_delete_budget(replay->extender.store, budget.ns, budget.name);
-    return true;
-}
-
-static bool apply_resource_quota(struct replay *replay, const struct record_line *line,
-                                 GError **error)
-{
-    struct resource_quota_view quota = {0};
-
-    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
-        return false;
-    store_apply_resource_quota(replay->extender.store, &quota);
-    return true;
-}
-
-static bool apply_elastic_quota(struct replay *replay, const struct record_line *line,
-                                GError **error)
-{
-    struct resource_quota_view quota = {0};
-
-    if (!elastic_quota_view_decode(replay->arena, line->object, &quota, error))
-        return false;
-    store_apply_resource_quota(replay->extender.store, &quota);
-    return true;
-}
-
-static bool remove_elastic_quota(struct replay *replay, const struct record_line *line,
-                                 GError **error)
-{
-    struct resource_quota_view quota = {0};
-
-    if (!elastic_quota_view_decode(replay->arena, line->object, &quota, error))
-        return false;
-    store_delete_resource_quota(replay->extender.store, &quota);
-    return true;
-}
-
-static bool remove_resource_quota(struct replay *replay, const struct record_line *line,
-                                  GError **error)
-{
-    struct resource_quota_view quota = {0};
-
-    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
-        return false;
-    store_delete_resource_quota(replay->extender.store, &quota);
-    return true;
-}
-
-static bool read_group(struct replay *replay, const struct record_line *line,
-                       struct pod_group_view *ret_group, GError **error)
-{
-    const bool native =
-        line->kind == RECORD_NATIVE_POD_GROUP || line->kind == RECORD_NATIVE_POD_GROUP_GONE;
-
-    return pod_group_view_decode(replay->arena, line->object, native, ret_group, error);
-}
-
-static bool apply_group(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct pod_group_view group = {0};
-
-    if (!read_group(replay, line, &group, error))
-        return false;
-    store_apply_pod_group(replay->extender.store, &group);
-    return true;
-}
-
-static bool remove_group(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct pod_group_view group = {0};
-
-    if (!read_group(replay, line, &group, error))
-        return false;
-    store_delete_pod_group(replay->extender.store, &group);
+    store_remove_object(replay->extender.store, line->of, &name);
     return true;
 }
 
@@ -436,18 +350,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_REJECTS] = learn_part,
     [RECORD_COMING] = learn_coming,
     [RECORD_RESUME] = resume_node,
-    [RECORD_CONFIGMAP] = apply_configmap,
-    [RECORD_CONFIGMAP_GONE] = remove_configmap,
-    [RECORD_BUDGET] = apply_budget,
-    [RECORD_BUDGET_GONE] = remove_budget,
-    [RECORD_RESOURCE_QUOTA] = apply_resource_quota,
-    [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
-    [RECORD_ELASTIC_QUOTA] = apply_elastic_quota,
-    [RECORD_ELASTIC_QUOTA_GONE] = remove_elastic_quota,
-    [RECORD_POD_GROUP] = apply_group,
-    [RECORD_POD_GROUP_GONE] = remove_group,
-    [RECORD_NATIVE_POD_GROUP] = apply_group,
-    [RECORD_NATIVE_POD_GROUP_GONE] = remove_group,
+    [RECORD_OBJECT] = apply_object,
+    [RECORD_OBJECT_GONE] = remove_object,
     [RECORD_GANGS] = learn_gangs,
     [RECORD_USAGE] = take_usage,
     [RECORD_CLAIMS] = apply_claims,

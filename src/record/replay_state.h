@@ -10,8 +10,8 @@ struct replay {
     struct replay_summary summary;
     GHashTable *binds; /* number of the first look -> struct bind_call *, replay_bind.c's own */
     struct json_arena *arena;
-    bool begun[FEED_N];
-    bool listed[FEED_N]; /* what is known of it is all that the store knew */
+    bool begun[FEEDS_MAX];
+    bool listed[FEEDS_MAX]; /* what is known of it is all that the store knew */
     bool learned;        /* and so is what policies have learned and what has come of waiting */
     bool done;
 };

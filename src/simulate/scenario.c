@@ -2,6 +2,7 @@
 #include "simulate/scenario.h"
 
 #include "dialect/discovery.h"
+#include "store/kinds/kind.h"
 #include "wire/kubernetes.h"
 #include "wire/pod_group.h"
 
@@ -129,15 +130,11 @@ static char *format_unbound(const cJSON *spec)
 static bool check(struct json_arena *arena, enum feed feed, const cJSON *object, GError **error)
 {
     struct pod_view pod;
-    struct node_view node;
-    struct configmap_view configmap;
-    struct pod_group_view group;
 
-    if (feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS)
-        return pod_group_view_decode(arena, object, feed == FEED_NATIVE_POD_GROUPS, &group, error);
-    return feed == FEED_PODS    ? pod_view_decode_anonymous(arena, object, &pod, error)
-           : feed == FEED_NODES ? node_view_decode(arena, object, &node, error)
-                                : configmap_view_decode(arena, object, &configmap, error);
+    return feed == FEED_PODS
+               ? pod_view_decode_anonymous(arena, object, &pod, error)
+               : kinds[feed]->decode(arena, object, json_arena_alloc(arena, kinds[feed]->size),
+                                     error);
 }
 
 static void add_pod(struct scenario *scenario, const struct parts *parts, bool arrives)
@@ -182,7 +179,7 @@ static void add_group(struct scenario *scenario, enum feed feed, const cJSON *ob
 bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object, bool arrives,
                   GError **error)
 {
-    static const char *const kinds[FEED_N] = {
+    static const char *const taken[FEEDS_MAX] = {
         [FEED_NODES] = "Node",
         [FEED_PODS] = "Pod",
         [FEED_CONFIGMAPS] = "ConfigMap",
@@ -192,11 +189,11 @@ bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object
     g_autoptr(json_arena) arena = json_arena_new();
     struct parts parts = {0};
 
-    if (!kinds[feed])
+    if (!taken[feed])
         return true;
     if (!json_decode(arena, object, part_fields, &parts, error) ||
         !check(arena, feed, object, error)) {
-        g_prefix_error(error, "%s %s%s%s: ", kinds[feed], parts.ns ? parts.ns : "",
+        g_prefix_error(error, "%s %s%s%s: ", taken[feed], parts.ns ? parts.ns : "",
                        parts.ns ? "/" : "", parts.name ? parts.name : "without a name");
         return false;
     }

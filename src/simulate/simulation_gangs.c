@@ -66,7 +66,8 @@ bool simulation_gangs_declare(struct simulation *simulation, GError **error)
         const cJSON *object = json_parse(arena, group->text, strlen(group->text), error);
         if (!object || !pod_group_view_decode(arena, object, group->native, &view, error))
             return false;
-        store_apply_pod_group(simulation->store, &view);
+        store_apply_object(simulation->store,
+                           group->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS, &view);
     }
     return true;
 }
@@ -115,12 +116,13 @@ static void declare_again(struct simulation *simulation, const struct simulation
     const bool known = gangs_tell_claimed(store_gangs(simulation->store), gang->ns, &claim, &row);
     store_unlock(simulation->store);
     if (known && row.min > 0)
-        store_apply_pod_group(simulation->store,
-                              &(struct pod_group_view){.ns = ns,
-                                                       .name = gang->name,
-                                                       .native = gang->native,
-                                                       .min = row.min,
-                                                       .timeout_ms = POD_GROUP_TIMEOUT_MS});
+        store_apply_object(simulation->store,
+                           gang->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS,
+                           &(struct pod_group_view){.ns = ns,
+                                                    .name = gang->name,
+                                                    .native = gang->native,
+                                                    .min = row.min,
+                                                    .timeout_ms = POD_GROUP_TIMEOUT_MS});
 }
 
 static bool create_all(struct simulation *simulation, struct simulation_gang *gang, GArray *members,

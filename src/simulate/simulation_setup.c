@@ -61,7 +61,7 @@ static bool add_configmap(struct simulation *simulation, struct json_arena *aren
     const cJSON *object = json_parse(arena, text, strlen(text), error);
     if (!object || !configmap_view_decode(arena, object, &view, error))
         return false;
-    store_apply_configmap(simulation->store, &view);
+    store_apply_object(simulation->store, FEED_CONFIGMAPS, &view);
     return true;
 }
 
@@ -119,7 +119,7 @@ bool simulation_fill(struct simulation *simulation, GError **error)
     g_autoptr(GArray) nodes = name_nodes(scenario, simulation->options->seed);
     bool ok = true;
 
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         store_list_begin(simulation->store, (enum feed)feed);
     for (guint i = 0; i < nodes->len && ok; i++)
         ok = add_node(simulation, arena, &g_array_index(nodes, struct named_node, i), error);
@@ -128,7 +128,7 @@ bool simulation_fill(struct simulation *simulation, GError **error)
     ok = ok && simulation_gangs_declare(simulation, error);
     for (guint i = 0; i < scenario->bound->len && ok; i++)
         ok = add_bound(simulation, arena, scenario->bound->pdata[i], error);
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         store_list_end(simulation->store, (enum feed)feed);
     if (!ok)
         return false;

@@ -62,8 +62,8 @@ void object_tree_complete(cJSON *tree, enum feed feed)
 
     /* "/api/v1", "/apis/policy/v1" */
     object_tree_set(tree, "apiVersion",
-                    feeds[feed].api + (strstr(feeds[feed].api, "/apis/") ? 6 : 5));
-    object_tree_set(tree, "kind", feeds[feed].kind);
+                    kinds[feed]->api + (strstr(kinds[feed]->api, "/apis/") ? 6 : 5));
+    object_tree_set(tree, "kind", kinds[feed]->kind);
     if (feed != FEED_NODES && !*object_tree_get(metadata, "namespace"))
         object_tree_set(metadata, "namespace", "default");
     if (!*object_tree_get(metadata, "uid")) {

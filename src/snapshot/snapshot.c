@@ -38,7 +38,7 @@ struct snapshot {
     pthread_mutex_t lock;
 
     /* Under the lock: */
-    GHashTable *objects[FEED_N]; /* key -> struct object * */
+    GHashTable *objects[FEEDS_MAX]; /* key -> struct object * */
     GQueue deliveries;
     bool delivering; /* some thread is at it and will take what is added */
     uint64_t version;
@@ -75,14 +75,14 @@ static void set_version(struct snapshot *snapshot, cJSON *tree)
 static void hand_over(struct store *store, struct json_arena *arena,
                       const struct delivery *delivery)
 {
-    const struct feed_row *row = &feeds[delivery->feed];
     g_autoptr(GError) failure = NULL;
 
     json_arena_clear(arena);
     const cJSON *tree = json_parse(arena, delivery->text, strlen(delivery->text), &failure);
-    if (!(delivery->gone ? tree && row->forget(store, arena, tree, &failure)
+    if (!(delivery->gone ? tree && feed_forget(delivery->feed, store, arena, tree, &failure)
                          : feed_apply(delivery->feed, store, arena, tree, &failure)))
-        log_event(LOG_LEVEL_ERROR, "object cannot be read", LOG_TEXT("kind", row->kind),
+        log_event(LOG_LEVEL_ERROR, "object cannot be read",
+                  LOG_TEXT("kind", kinds[delivery->feed]->kind),
                   LOG_TEXT("error", failure->message));
 }
 
@@ -128,24 +128,11 @@ static bool check(enum feed feed, const cJSON *tree, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(tree, "metadata");
-    struct pod_view pod;
-    struct node_view node;
-    struct configmap_view configmap;
-    struct budget_view budget;
-    struct resource_quota_view quota;
-    struct pod_group_view group;
 
     const bool ok =
-        feed == FEED_PODS                ? pod_view_decode(arena, tree, &pod, error)
-        : feed == FEED_NODES             ? node_view_decode(arena, tree, &node, error)
-        : feed == FEED_BUDGETS           ? budget_view_decode(arena, tree, &budget, error)
-        : feed == FEED_RESOURCE_QUOTAS   ? resource_quota_view_decode(arena, tree, &quota, error)
-        : feed == FEED_ELASTIC_QUOTAS    ? elastic_quota_view_decode(arena, tree, &quota, error)
-        : feed == FEED_POD_GROUPS        ? pod_group_view_decode(arena, tree, false, &group, error)
-        : feed == FEED_NATIVE_POD_GROUPS ? pod_group_view_decode(arena, tree, true, &group, error)
-                                         : configmap_view_decode(arena, tree, &configmap, error);
+        kinds[feed]->decode(arena, tree, json_arena_alloc(arena, kinds[feed]->size), error);
     if (!ok)
-        g_prefix_error(error, "%s %s/%s: ", feeds[feed].kind,
+        g_prefix_error(error, "%s %s/%s: ", kinds[feed]->kind,
                        object_tree_get(metadata, "namespace"), object_tree_get(metadata, "name"));
     return ok;
 }
@@ -178,7 +165,7 @@ static bool check_new(const struct snapshot *snapshot, enum feed feed, const cJS
     return !there || g_str_equal(there->text, text) ||
            fail_with(error, GPULEDGER_ERROR_INVALID,
                      "%s %s%s%s is there twice, and the two differ; leave one of them out",
-                     feeds[feed].kind, ns, *ns ? "/" : "", name);
+                     kinds[feed]->kind, ns, *ns ? "/" : "", name);
 }
 
 static bool load_object(enum feed feed, const cJSON *borrowed, void *data, GError **error)
@@ -190,8 +177,9 @@ static bool load_object(enum feed feed, const cJSON *borrowed, void *data, GErro
     object_tree_complete(tree, feed);
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(tree, "metadata");
     const bool wanted =
-        feed != FEED_CONFIGMAPS || feed_wants_configmap(object_tree_get(metadata, "namespace"),
-                                                        object_tree_get(metadata, "name"));
+        !kinds[feed]->concerns ||
+        kinds[feed]->concerns(NULL, &(struct object_name){object_tree_get(metadata, "namespace"),
+                                                          object_tree_get(metadata, "name")});
     const bool ok = !wanted || (check(feed, tree, error) && check_new(snapshot, feed, tree, error));
     if (wanted && ok) {
         if (g_ascii_string_to_unsigned(object_tree_get(metadata, "resourceVersion"), 10, 0,
@@ -550,14 +538,14 @@ struct cluster *snapshot_cluster_new(const char *file, struct store *store, GErr
     snapshot->store = store;
     pthread_mutex_init(&snapshot->lock, NULL);
     g_queue_init(&snapshot->deliveries);
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         snapshot->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_free);
     if (!snapshot_file_read(file, load_object, snapshot, error) ||
         !check_uids(snapshot, file, error)) {
         snapshot_cluster_free(&snapshot->cluster);
         return NULL;
     }
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         snapshot_list(&snapshot->cluster, (enum feed)feed, store, NULL);
     log_event(LOG_LEVEL_INFO, "snapshot loaded", LOG_TEXT("file", file),
               LOG_NUMBER("nodes", g_hash_table_size(snapshot->objects[FEED_NODES])),
@@ -571,7 +559,7 @@ void snapshot_cluster_free(struct cluster *cluster)
 
     if (!snapshot)
         return;
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         g_hash_table_unref(snapshot->objects[feed]);
     pthread_mutex_destroy(&snapshot->lock);
     g_free(snapshot);
@@ -582,7 +570,7 @@ bool snapshot_save(struct cluster *cluster, const char *file, GError **error)
     struct snapshot *snapshot = (struct snapshot *)cluster;
     g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
 
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         g_ptr_array_extend_and_steal(texts, copy_texts(snapshot, (enum feed)feed));
     return snapshot_file_write(file, texts, error);
 }

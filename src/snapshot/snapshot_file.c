@@ -30,21 +30,33 @@ static const char *kind_of(const cJSON *object)
 
 /* --- trees ---------------------------------------------------------------------------------- */
 
-/* PodGroups are of two kinds here; those of others (Volcano) of none. */
-static bool is_of_feed(unsigned feed, const cJSON *object)
+/* "scheduling.k8s.io/" of "/apis/scheduling.k8s.io/v1beta1". */
+static bool is_of_group(const char *api, const char *version)
+{
+    const char *group = api + strlen("/apis/");
+
+    return version && g_str_has_prefix(api, "/apis/") &&
+           strncmp(version, group, strcspn(group, "/") + 1) == 0;
+}
+
+/* PodGroups are of two kinds here, which their API groups tell apart; those of others (Volcano) of none. */
+static bool is_of_feed(int feed, const cJSON *object, const char *kind)
 {
     const char *api = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "apiVersion"));
+    bool shared = false;
 
-    if (feed == FEED_POD_GROUPS)
-        return api && g_str_has_prefix(api, "scheduling.x-k8s.io/");
-    return feed != FEED_NATIVE_POD_GROUPS || (api && g_str_has_prefix(api, "scheduling.k8s.io/"));
+    if (!g_str_equal(kinds[feed]->kind, kind))
+        return false;
+    for (int other = 0; other < kinds_n; other++)
+        shared |= other != feed && g_str_equal(kinds[other]->kind, kind);
+    return !shared || is_of_group(kinds[feed]->api, api);
 }
 
 static bool visit_object(struct reading *reading, const cJSON *object, const char *kind,
                          GError **error)
 {
-    for (unsigned feed = 0; feed < FEED_N; feed++) {
-        if (g_str_equal(feeds[feed].kind, kind) && is_of_feed(feed, object))
+    for (int feed = 0; feed < kinds_n; feed++) {
+        if (is_of_feed(feed, object, kind))
             return reading->visit((enum feed)feed, object, reading->data, error);
     }
     return true;

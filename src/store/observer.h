@@ -25,38 +25,32 @@ enum observed {
     OBSERVED_POD_ENDED,    /* key: its UID, as in all that follow of pods */
     OBSERVED_POD_VANISHED, /* key */
     OBSERVED_POD_REJECTED, /* key, rejection */
-    OBSERVED_CONFIGMAP,    /* configmap */
-    OBSERVED_CONFIGMAP_GONE,      /* configmap */
-    OBSERVED_BUDGET,              /* budget */
-    OBSERVED_BUDGET_GONE,         /* budget: namespace and name */
-    OBSERVED_RESOURCE_QUOTA,      /* resource_quota */
-    OBSERVED_RESOURCE_QUOTA_GONE, /* resource_quota: namespace and name */
-    OBSERVED_POLICY,              /* key: the policy's name, patience_ms */
-    OBSERVED_RESUME,              /* key: a node's name */
-    OBSERVED_TIME,                /* moment: somebody is waited for no longer */
-    OBSERVED_REFUSED,             /* key: the API server has carried out none of its Bindings */
-    OBSERVED_DROPPED,             /* key: no pod was found for its allocation */
-    OBSERVED_INHERITED,           /* key, booking: another replica has left it */
-    OBSERVED_CALL,                /* call, reply: filter, prioritize or preempt has answered */
-    OBSERVED_LOOK,       /* moment, attempt, ledger, failure: a bind has looked; under the lock */
-    OBSERVED_CONCLUSION, /* moment, key, result: a bind has ended */
-    OBSERVED_ARRIVALS,   /* arrivals: from here to the end, what is known by now */
-    OBSERVED_WAITS,      /* waits */
-    OBSERVED_PART,       /* part, image */
-    OBSERVED_COMING,     /* coming: whose room is kept on their way */
-    OBSERVED_LEDGER,     /* held: a node of it */
-    OBSERVED_LEARNED,    /* demand */
-    OBSERVED_POD_GROUP,  /* pod_group */
-    OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
-    OBSERVED_USAGE,          /* idleness */
-    OBSERVED_GANGS,          /* gangs: what has come of groups by now */
-    OBSERVED_PROMISE,        /* stray: it is so */
-    OBSERVED_PROMISE_GONE,   /* stray: its dialect and UID: it is not */
-    OBSERVED_OUTLOOK_BEGUN,  /* a value model is being made of what is known now */
-    OBSERVED_OUTLOOK,        /* decisions go by it from here on */
-    OBSERVED_CLAIMS,         /* claims */
-    OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
-    OBSERVED_EVICTION,       /* key: the UID of a pod, eviction */
+    OBSERVED_OBJECT,       /* feed, view: of another kind (store/kinds/kind.h) */
+    OBSERVED_OBJECT_GONE,  /* feed, view: only namespace and name */
+    OBSERVED_POLICY,       /* key: the policy's name, patience_ms */
+    OBSERVED_RESUME,       /* key: a node's name */
+    OBSERVED_TIME,         /* moment: somebody is waited for no longer */
+    OBSERVED_REFUSED,      /* key: the API server has carried out none of its Bindings */
+    OBSERVED_DROPPED,      /* key: no pod was found for its allocation */
+    OBSERVED_INHERITED,    /* key, booking: another replica has left it */
+    OBSERVED_CALL,         /* call, reply: filter, prioritize or preempt has answered */
+    OBSERVED_LOOK,         /* moment, attempt, ledger, failure: a bind has looked; under the lock */
+    OBSERVED_CONCLUSION,   /* moment, key, result: a bind has ended */
+    OBSERVED_ARRIVALS,     /* arrivals: from here to the end, what is known by now */
+    OBSERVED_WAITS,        /* waits */
+    OBSERVED_PART,         /* part, image */
+    OBSERVED_COMING,       /* coming: whose room is kept on their way */
+    OBSERVED_LEDGER,       /* held: a node of it */
+    OBSERVED_LEARNED,      /* demand */
+    OBSERVED_USAGE,        /* idleness */
+    OBSERVED_GANGS,        /* gangs: what has come of groups by now */
+    OBSERVED_PROMISE,      /* stray: it is so */
+    OBSERVED_PROMISE_GONE, /* stray: its dialect and UID: it is not */
+    OBSERVED_OUTLOOK_BEGUN, /* a value model is being made of what is known now */
+    OBSERVED_OUTLOOK,       /* decisions go by it from here on */
+    OBSERVED_CLAIMS,        /* claims */
+    OBSERVED_MOVE,          /* key: the UID of a pod that a plan moves, move */
+    OBSERVED_EVICTION,      /* key: the UID of a pod, eviction */
 };
 
 /* The API server has answered an eviction, or has not. */
@@ -85,10 +79,7 @@ struct observation {
     const char *claims; /* JSON: all that count (wire/claim_sheet.h) */
     int64_t change_ms;  /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
-    const struct configmap_view *configmap;
-    const struct budget_view *budget;
-    const struct resource_quota_view *resource_quota;
-    const struct pod_group_view *pod_group;
+    const void *view;
     struct gangs_image *gangs; /* complete */
     int trust; /* enum trust */
     const char

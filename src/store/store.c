@@ -86,7 +86,6 @@ struct store *store_new(const struct store_options *options)
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
     store->claim_views = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     store->expecting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
 
@@ -94,7 +93,9 @@ void store_free(struct store *store)
 {
     if (!store)
         return;
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < FEEDS_MAX; feed++) {
+        if (store->kept[feed].own)
+            store->kept[feed].free(store->kept[feed].own);
         g_free(store->trouble[feed]);
         g_free(store->unwatched[feed]);
     }
@@ -132,7 +133,6 @@ void store_free(struct store *store)
     g_free(store->claims_trouble);
     idleness_unref(store->idleness);
     g_hash_table_unref(store->expecting);
-    g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
 }
@@ -454,17 +454,6 @@ void store_end_waits(struct store *store)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});
-}
-
-bool store_wants(const struct store *store, enum feed feed)
-{
-    const struct store_options *options = &store->options;
-
-    if (feed == FEED_RESOURCE_QUOTAS)
-        return options->resource_quotas || options->elastic_quotas;
-    if (feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS)
-        return options->gangs;
-    return feed != FEED_ELASTIC_QUOTAS || options->elastic_quotas;
 }
 
 const struct quotas *store_quotas(const struct store *store)

@@ -41,6 +41,10 @@
 
 struct store;
 
+/* How many rows the table of kinds has (store/kinds/kind.h). */
+extern const int kinds_n;
+#define FEED_N kinds_n
+
 struct store_options {
     struct dialect_options dialects;
     const struct policy *policy;
@@ -124,23 +128,15 @@ bool store_drop_doubted(struct store *store, const char *uid);
 void store_note_refused(struct store *store, const char *uid);
 void store_apply_node(struct store *store, const struct node_view *view);
 void store_delete_node(struct store *store, const char *name);
-void store_apply_configmap(struct store *store, const struct configmap_view *view);
-void store_delete_configmap(struct store *store, const struct configmap_view *view);
 
-void store_apply_budget(struct store *store, const struct budget_view *view);
-void store_delete_budget(struct store *store, const char *ns, const char *name);
-
-/* ElasticQuotas as well. */
-void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view);
-/* Of the view only its kind, namespace and name. */
-void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view);
-void store_apply_pod_group(struct store *store, const struct pod_group_view *view);
-/* Of the view only its kind, namespace and name. */
-void store_delete_pod_group(struct store *store, const struct pod_group_view *view);
+/* An object of any other kind; the view is what the kind's row decodes (store/kinds/kind.h). */
+void store_apply_object(struct store *store, enum feed feed, const void *view);
+struct object_name;
+void store_remove_object(struct store *store, enum feed feed, const struct object_name *name);
 /* Whether that feed is read at all: some are by option. */
 bool store_wants(const struct store *store, enum feed feed);
 
-/* Every feed has completed a list, budgets apart, and ResourceQuotas unless they are wanted. */
+/* Every feed that is wanted and awaited has completed a list. */
 bool store_is_synced(struct store *store);
 /* The same for a verb: false, with the error that all of them give. */
 bool store_check_synced(struct store *store, GError **error);

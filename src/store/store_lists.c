@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fresh lists, what they did not name, and feeds that cannot be read. */
 #include "core/ledger.h"
+#include "store/kinds/kind.h"
 #include "store/node_walk.h"
 #include "store/store_state.h"
 
@@ -207,69 +208,23 @@ static void drop_stale_nodes(struct store *store)
         store_delete_node(store, names->pdata[i]); /* nobody else brings nodes */
 }
 
-static void sweep_configmaps(struct store *store)
+/* Under the store's lock only now and then. */
+static void drop_stale(struct store *store, enum feed feed)
 {
-    GHashTableIter iter;
-    gpointer name, generation;
-    bool changed = false;
-
-    if (store->quotas_generation != store->generation[FEED_CONFIGMAPS])
-        quotas_set(store->quotas, NULL, &changed, NULL);
-    if (changed)
-        store_note_quotas(store);
-    g_hash_table_iter_init(&iter, store->health);
-    while (g_hash_table_iter_next(&iter, &name, &generation)) {
-        if (GPOINTER_TO_UINT(generation) == store->generation[FEED_CONFIGMAPS])
-            continue;
-        ledger_set_unhealthy(store->ledger, name, NULL, 0);
-        g_hash_table_iter_remove(&iter);
-    }
+    if (feed == FEED_NODES)
+        drop_stale_nodes(store);
+    else if (feed == FEED_PODS)
+        drop_stale_pods(store);
 }
 
-static void sweep_budgets(struct store *store)
+/* Under the lock. */
+static void sweep(struct store *store, enum feed feed)
 {
-    budgets_sweep(store->budgets, store->generation[FEED_BUDGETS]);
+    if (feed == FEED_PODS)
+        sweep_pods(store);
+    else
+        store_sweep_objects(store, feed);
 }
-
-static void sweep_resource_quotas(struct store *store)
-{
-    const uint32_t generation = store->generation[FEED_RESOURCE_QUOTAS];
-    const bool resources = resource_quotas_sweep(quotas_resources(store->quotas), generation);
-
-    if (elastic_quotas_sweep(quotas_elastic(store->quotas), false, generation) || resources)
-        store_note_quotas(store);
-}
-
-static void sweep_elastic_quotas(struct store *store)
-{
-    if (elastic_quotas_sweep(quotas_elastic(store->quotas), true,
-                             store->generation[FEED_ELASTIC_QUOTAS]))
-        store_note_quotas(store);
-}
-
-static void sweep_pod_groups(struct store *store)
-{
-    gangs_sweep(store->gangs, false, store->generation[FEED_POD_GROUPS]);
-    store_tell_gangs(store);
-    store_hope_groups(store);
-}
-
-static void sweep_native_pod_groups(struct store *store)
-{
-    gangs_sweep(store->gangs, true, store->generation[FEED_NATIVE_POD_GROUPS]);
-    store_tell_gangs(store);
-    store_hope_groups(store);
-}
-
-static void (*const sweeps[FEED_N])(struct store *store) = {
-    [FEED_PODS] = sweep_pods,
-    [FEED_CONFIGMAPS] = sweep_configmaps,
-    [FEED_BUDGETS] = sweep_budgets,
-    [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
-    [FEED_ELASTIC_QUOTAS] = sweep_elastic_quotas,
-    [FEED_POD_GROUPS] = sweep_pod_groups,
-    [FEED_NATIVE_POD_GROUPS] = sweep_native_pod_groups,
-};
 
 void store_list_begin(struct store *store, enum feed feed)
 {
@@ -281,12 +236,6 @@ void store_list_begin(struct store *store, enum feed feed)
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_LIST_BEGIN, number, .feed = feed});
 }
-
-/* Under the store's lock only now and then. */
-static void (*const drops[FEED_N])(struct store *store) = {
-    [FEED_NODES] = drop_stale_nodes,
-    [FEED_PODS] = drop_stale_pods,
-};
 
 void store_list_spare(struct store *store, enum feed feed)
 {
@@ -307,16 +256,16 @@ void store_list_end(struct store *store, enum feed feed)
 {
     const bool spared = is_spared(store, feed);
 
-    if (drops[feed] && !spared)
-        drops[feed](store);
+    if (!spared)
+        drop_stale(store, feed);
     store_count_quotas(store); /* before a decision needs it */
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    if (sweeps[feed] && !spared)
-        sweeps[feed](store);
+    if (!spared)
+        sweep(store, feed);
     store->listing[feed] = false;
     store->synced[feed] = true;
-    if (feed != FEED_BUDGETS) /* for which nobody waits */
+    if (!kinds[feed]->unawaited)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer,
@@ -326,7 +275,7 @@ void store_list_end(struct store *store, enum feed feed)
 /* Whether the ledger is complete only once it has been listed. */
 static bool is_awaited(const struct store *store, int feed)
 {
-    return feed != FEED_BUDGETS && store_wants(store, (enum feed)feed);
+    return !kinds[feed]->unawaited && store_wants(store, (enum feed)feed);
 }
 
 bool store_is_synced(struct store *store)
@@ -334,7 +283,7 @@ bool store_is_synced(struct store *store)
     bool synced = true;
 
     store_lock(store);
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < kinds_n; feed++)
         synced &= store->synced[feed] || !is_awaited(store, feed);
     store_unlock(store);
     return synced;
@@ -343,7 +292,7 @@ bool store_is_synced(struct store *store)
 /* Under the lock. */
 static void append_feed(const struct store *store, int feed, GString *text)
 {
-    g_string_append_printf(text, "%s%s", text->len ? ", " : "", feed_names[feed]);
+    g_string_append_printf(text, "%s%s", text->len ? ", " : "", kinds[feed]->feed);
     if (store->trouble[feed])
         g_string_append_printf(text, " (%s)", store->trouble[feed]);
 }
@@ -353,7 +302,7 @@ char *store_unsynced(struct store *store)
     GString *text = g_string_new(NULL);
 
     store_lock(store);
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         if (!store->synced[feed] && is_awaited(store, feed))
             append_feed(store, feed, text);
     }
@@ -384,7 +333,7 @@ char *store_troubles(struct store *store)
     GString *text = g_string_new(NULL);
 
     store_lock(store);
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         if (store->trouble[feed])
             append_feed(store, feed, text);
     }
@@ -405,9 +354,9 @@ char *store_unwatched(struct store *store)
     GString *text = g_string_new(NULL);
 
     store_lock(store);
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < kinds_n; feed++) {
         if (store->unwatched[feed] && is_awaited(store, feed))
-            g_string_append_printf(text, "%s%s (%s)", text->len ? ", " : "", feed_names[feed],
+            g_string_append_printf(text, "%s%s (%s)", text->len ? ", " : "", kinds[feed]->feed,
                                    store->unwatched[feed]);
     }
     store_unlock(store);

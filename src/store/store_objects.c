@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes, ConfigMaps, budgets and ResourceQuotas, as the watch or a list shows them. */
+/* Nodes, as the watch or a list shows them, usage, and the groups of pods. */
 #include "base/log.h"
 #include "base/metrics.h"
 #include "core/ledger.h"
@@ -168,179 +168,6 @@ void store_delete_node(struct store *store, const char *name)
     observer_tell(store->observer, &(struct observation){OBSERVED_NODE_GONE, number, .key = name});
 }
 
-/* The dialect whose quotas the ConfigMap has, if they are to be kept to. */
-static const struct dialect *quotas_dialect(const struct store *store, const struct configmap_view *view)
-{
-    return store->options.model_label && *store->options.model_label
-               ? dialect_of_quotas(view->ns, view->name)
-               : NULL;
-}
-
-static void apply_quotas(struct store *store, const struct configmap_view *view, bool gone)
-{
-    const struct dialect *dialect = quotas_dialect(store, view);
-    const char *text = gone || !dialect ? NULL : string_pairs_get(&view->data, dialect->quotas_key);
-    g_autoptr(GError) failure = NULL;
-    bool changed = false;
-
-    if (!dialect)
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    store->quotas_generation = store->generation[FEED_CONFIGMAPS];
-    quotas_set(store->quotas, text, &changed, &failure);
-    if (changed)
-        store_note_quotas(store);
-    store_notify_all(store);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){gone ? OBSERVED_CONFIGMAP_GONE : OBSERVED_CONFIGMAP,
-                                                           number, .configmap = view});
-    if (failure && !store->options.silent) {
-        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
-        log_event(LOG_LEVEL_WARN, "quotas cannot be understood; those before them count",
-                  LOG_TEXT("why", failure->message));
-    }
-}
-
-void store_apply_configmap(struct store *store, const struct configmap_view *view)
-{
-    const char *node;
-    const struct dialect *dialect = dialect_of_health(view->ns, view->name, &node);
-    g_autofree char *warning = NULL;
-
-    apply_quotas(store, view, false);
-    if (!dialect)
-        return;
-    g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
-    dialect->read_health(view, indices, &warning);
-
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    ledger_set_unhealthy(store->ledger, node, (const int32_t *)(void *)indices->data,
-                         indices->len);
-    g_hash_table_insert(store->health, g_strdup(node),
-                        GUINT_TO_POINTER(store->generation[FEED_CONFIGMAPS]));
-    store_notify(store, node, NULL);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP, number, .configmap = view});
-
-    if (warning && !store->options.silent) {
-        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
-        log_event(LOG_LEVEL_WARN, "unhealthy cards cannot be understood", LOG_TEXT("node", node),
-                  LOG_TEXT("why", warning));
-    }
-}
-
-void store_delete_configmap(struct store *store, const struct configmap_view *view)
-{
-    const char *node;
-
-    apply_quotas(store, view, true);
-    if (!dialect_of_health(view->ns, view->name, &node))
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    ledger_set_unhealthy(store->ledger, node, NULL, 0);
-    g_hash_table_remove(store->health, node);
-    store_notify(store, node, NULL);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP_GONE, number, .configmap = view});
-}
-
-/* --- budgets -------------------------------------------------------------------------------- */
-
-void store_apply_budget(struct store *store, const struct budget_view *view)
-{
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    budgets_set(store->budgets, view, store->generation[FEED_BUDGETS]);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_BUDGET, number, .budget = view});
-}
-
-void store_delete_budget(struct store *store, const char *ns, const char *name)
-{
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    budgets_remove(store->budgets, ns, name);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){
-                      OBSERVED_BUDGET_GONE, number,
-                      .budget = &(struct budget_view){.ns = ns, .name = name}});
-}
-
-/* --- ResourceQuotas and ElasticQuotas ---------------------------------------------------------- */
-
-static enum feed feed_of(const struct resource_quota_view *view)
-{
-    return view->elastic ? FEED_ELASTIC_QUOTAS : FEED_RESOURCE_QUOTAS;
-}
-
-/* Under the lock. */
-static bool set_quota(struct store *store, const struct resource_quota_view *view, GError **error)
-{
-    const uint32_t generation = store->generation[feed_of(view)];
-    bool changed = false, elastic_changed = false;
-
-    if (store->options.resource_quotas && !view->elastic)
-        resource_quotas_set(quotas_resources(store->quotas), view, generation, &changed, error);
-    if (store->options.elastic_quotas)
-        elastic_quotas_set(quotas_elastic(store->quotas), view, generation, &elastic_changed,
-                           error && *error ? NULL : error);
-    return changed || elastic_changed;
-}
-
-static void report_faults(const struct store *store, const struct resource_quota_view *view,
-                          guint before, guint now)
-{
-    g_autofree char *name = g_strdup_printf("%s/%s", view->ns, view->name);
-
-    if (now > before && !store->options.silent)
-        log_event_limited(
-            LOG_LEVEL_WARN,
-            "quotas do not count as they say: see 'gpuledger quotas' and docs/quotas.md",
-            LOG_NUMBER("quotas", now), LOG_TEXT("since", name));
-}
-
-void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-    g_autoptr(GError) failure = NULL;
-
-    if (!store_wants(store, feed_of(view)))
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    const guint before = elastic_quotas_n_faults(quotas_elastic(store->quotas));
-    if (set_quota(store, view, &failure))
-        store_note_quotas(store);
-    const guint faults = elastic_quotas_n_faults(quotas_elastic(store->quotas));
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA, number, .resource_quota = view});
-    if (failure && !store->options.silent) {
-        metrics_count(COUNTER_OBJECTS_BAD, feed_of(view));
-        log_event(LOG_LEVEL_WARN,
-                  "a quota cannot be kept: what it said before counts, or pods that ask for what "
-                  "it limits wait",
-                  LOG_TEXT("why", failure->message));
-    }
-    report_faults(store, view, before, faults);
-}
-
-void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-    if (!store_wants(store, feed_of(view)))
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    if (!view->elastic)
-        resource_quotas_remove(quotas_resources(store->quotas), view->ns, view->name);
-    elastic_quotas_remove(quotas_elastic(store->quotas), view);
-    store_note_quotas(store);
-    store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA_GONE, number,
-                                                         .resource_quota = view});
-}
-
 /* --- usage ------------------------------------------------------------------------------------- */
 
 void store_take_idleness(struct store *store, struct idleness *take_idleness)
@@ -362,11 +189,6 @@ struct idleness *store_idleness(const struct store *store)
 }
 
 /* --- groups ------------------------------------------------------------------------------------ */
-
-static enum feed feed_of_group(const struct pod_group_view *view)
-{
-    return view->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS;
-}
 
 static bool join(struct store *store, const struct pod_view *pod, enum gang_role role,
                  const struct gang_source *source)
@@ -398,43 +220,6 @@ bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_
 bool store_join_asking(struct store *store, const struct pod_view *pod, int64_t now_ms)
 {
     return join(store, pod, GANG_PENDING, &(struct gang_source){.asked_ms = MAX(now_ms, 1)});
-}
-
-void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
-{
-    const enum feed feed = feed_of_group(view);
-
-    if (!store_wants(store, feed))
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    const bool known = gangs_declare(store->gangs, view, store->generation[feed]);
-    store_tell_gangs(store);
-    store_hope_groups(store);
-    store_unlock(store);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_POD_GROUP, number, .pod_group = view});
-    if (!known && !store->options.silent) {
-        g_autofree char *name = g_strdup_printf("%s/%s", view->ns, view->name);
-        metrics_count(COUNTER_OBJECTS_BAD, feed);
-        log_event_limited(LOG_LEVEL_WARN,
-                          "the namespace has too many groups of pods; its pods wait",
-                          LOG_TEXT("group", name));
-    }
-}
-
-void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
-{
-    if (!store_wants(store, feed_of_group(view)))
-        return;
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    gangs_undeclare(store->gangs, view->ns, view->name, view->native);
-    store_tell_gangs(store);
-    store_hope_groups(store);
-    store_unlock(store);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_POD_GROUP_GONE, number, .pod_group = view});
 }
 
 static bool read_place(void *data, const char *uid, const cJSON *place)

@@ -58,7 +58,6 @@ struct store {
     struct stand_ins *stand_ins; /* nodes, as who has preempted last has seen them */
     struct quotas *quotas;
     bool was_counting; /* the last decision was made before all was counted that they limit */
-    uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
     struct budgets *budgets;
     GHashTable *
@@ -74,15 +73,18 @@ struct store {
     struct sealing *sealing; /* pods by their seals */
     GHashTable *marks;       /* node name -> struct plan_mark * */
     struct idleness *idleness; /* NULL: no source tells */
-    GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
-    uint32_t generation[FEED_N];
-    bool synced[FEED_N];
+    struct {
+        void *own;
+        void (*free)(void *own);
+    } kept[FEEDS_MAX]; /* by kinds (kinds/kind.h) */
+    uint32_t generation[FEEDS_MAX];
+    bool synced[FEEDS_MAX];
     GHashTable *claim_views; /* node name -> hash of the claims that its annotation shows, not 0 */
     char *claims_trouble;    /* why the claims cannot be read, or NULL */
-    char *trouble[FEED_N]; /* why it cannot be read, or NULL */
-    char *unwatched[FEED_N]; /* why no watch of it lives, or NULL */
-    bool listing[FEED_N]; /* a list has begun that has not ended */
-    bool spared[FEED_N];  /* and its end sweeps nothing */
+    char *trouble[FEEDS_MAX];   /* why it cannot be read, or NULL */
+    char *unwatched[FEEDS_MAX]; /* why no watch of it lives, or NULL */
+    bool listing[FEEDS_MAX];    /* a list has begun that has not ended */
+    bool spared[FEEDS_MAX];     /* and its end sweeps nothing */
     atomic_bool unsound; /* kept sums were found to differ */
     struct lock_meter meter;   /* without functions: nobody measures */
     struct observer *observer; /* NULL: none */
@@ -93,6 +95,9 @@ struct store {
 
 /* Under the lock: now. */
 struct moment store_clock(const struct store *store);
+
+/* kinds/objects.c, under the lock: what a list has not named goes. */
+void store_sweep_objects(struct store *store, enum feed feed);
 
 /* Under the lock: quotas leave more than before, on whatever node. */
 void store_note_quotas(struct store *store);

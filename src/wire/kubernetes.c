@@ -10,19 +10,6 @@
 
 #include <string.h>
 
-const char *const feed_names[WATCHED_N] = {
-    [FEED_NODES] = "nodes",
-    [FEED_PODS] = "pods",
-    [FEED_CONFIGMAPS] = "configmaps",
-    [FEED_BUDGETS] = "poddisruptionbudgets",
-    [FEED_RESOURCE_QUOTAS] = "resourcequotas",
-    [FEED_ELASTIC_QUOTAS] = "elasticquotas",
-    [FEED_POD_GROUPS] = "podgroups",
-    [FEED_NATIVE_POD_GROUPS] = "podgroups.scheduling.k8s.io",
-    [WATCHED_ADMISSION_CHECKS] = "admissionchecks",
-    [WATCHED_WORKLOADS] = "workloads",
-};
-
 const char *const outcome_names[OUTCOME_N] = {
     [OUTCOME_OK] = "ok",
     [OUTCOME_CONFLICT] = "conflict",

@@ -13,26 +13,26 @@
 
 #include <gpuledger/dialect.h>
 
-/* What is listed and watched of the cluster. */
+/* What is listed and watched of the cluster: places in the table of kinds (store/kinds/kind.h). Only those have
+ * a name here that somebody names beside their own files and tests; the table may have more. */
 enum feed {
     FEED_NODES,
     FEED_PODS,
     FEED_CONFIGMAPS,
-    FEED_BUDGETS,           /* nobody waits for it */
-    FEED_RESOURCE_QUOTAS,   /* by option */
-    FEED_ELASTIC_QUOTAS,    /* by option */
-    FEED_POD_GROUPS,        /* scheduling.x-k8s.io; by option */
-    FEED_NATIVE_POD_GROUPS, /* scheduling.k8s.io; by option */
-    FEED_N
+    FEED_BUDGETS,
+    FEED_RESOURCE_QUOTAS,
+    FEED_ELASTIC_QUOTAS,
+    FEED_POD_GROUPS,        /* scheduling.x-k8s.io */
+    FEED_NATIVE_POD_GROUPS, /* scheduling.k8s.io */
+    FEED_LAST = 31,
 };
+#define FEEDS_MAX (FEED_LAST + 1)
 /* What is watched beside, by others than the store. */
 enum watched {
-    WATCHED_ADMISSION_CHECKS = FEED_N, /* these two: kueue.x-k8s.io; by option */
+    WATCHED_ADMISSION_CHECKS = FEEDS_MAX, /* these two: kueue.x-k8s.io; by option */
     WATCHED_WORKLOADS,
     WATCHED_N
 };
-/* The resource's: "nodes", "poddisruptionbudgets". */
-extern const char *const feed_names[WATCHED_N];
 
 /* How a call of the API server ended; everything but OK comes with a GError. */
 enum outcome {

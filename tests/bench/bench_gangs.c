@@ -6,6 +6,7 @@
  * GPULEDGER_BENCH_NODES, _CARDS, _PODS, _MEMBERS say how large.
  */
 #include "base/log.h"
+#include "../unit/objects.h"
 #include "crowd.h"
 #include "json/json.h"
 #include "verbs/extender.h"
@@ -129,7 +130,7 @@ static void measure(const struct row *row)
             crowd_put_pod(&full, extender.store, i, 0);
     }
     if (row->quota)
-        store_apply_resource_quota(
+        store_put_quota(
             extender.store,
             &(struct resource_quota_view){
                 .ns = "ml",

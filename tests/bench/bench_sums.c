@@ -7,6 +7,7 @@
  * GPULEDGER_BENCH_CALLS: calls per figure.
  */
 #include "base/log.h"
+#include "../unit/objects.h"
 #include "verbs/extender.h"
 #include "verbs/outlook.h"
 
@@ -126,16 +127,16 @@ static void apply_quota(size_t kind)
     const struct string_pair max[] = {{"gpuledger.io/gpus", "9999"}};
 
     if (kind == 1)
-        store_apply_configmap(
+        store_put_configmap(
             extender.store,
             &(struct configmap_view){.ns = "kube-system", .name = "gpuquota", .data = {text, 1}});
     if (kind == 2)
-        store_apply_resource_quota(extender.store, &(struct resource_quota_view){
-                                                       .ns = "ml", .name = "q", .hard = {hard, 1}});
+        store_put_quota(extender.store,
+                        &(struct resource_quota_view){.ns = "ml", .name = "q", .hard = {hard, 1}});
     if (kind == 3)
-        store_apply_resource_quota(extender.store,
-                                   &(struct resource_quota_view){
-                                       .ns = "ml", .name = "q", .elastic = true, .max = {max, 1}});
+        store_put_quota(extender.store,
+                        &(struct resource_quota_view){
+                            .ns = "ml", .name = "q", .elastic = true, .max = {max, 1}});
 }
 
 static void bench_quotas(int calls)

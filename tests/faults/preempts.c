@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preempts.h"
+#include "../unit/objects.h"
 
 #include "../prop/chance.h"
 #include "sim.h"
@@ -73,22 +74,22 @@ static void put_budget(struct store *store, int i)
     };
     g_autofree char *name = g_strdup_printf("b%d", i);
 
-    store_apply_budget(store, &(struct budget_view){
-                                  .ns = "ml",
-                                  .name = name,
-                                  .allowed = chance_below(3),
-                                  .selects = !chance_percent(5),
-                                  .labels = {&label, i < 3},
-                                  .expressions = &expression,
-                                  .n_expressions = i >= 3,
-                                  .disrupted = {&disrupted, chance_below(2)},
-                              });
+    store_put_budget(store, &(struct budget_view){
+                                .ns = "ml",
+                                .name = name,
+                                .allowed = chance_below(3),
+                                .selects = !chance_percent(5),
+                                .labels = {&label, i < 3},
+                                .expressions = &expression,
+                                .n_expressions = i >= 3,
+                                .disrupted = {&disrupted, chance_below(2)},
+                            });
 }
 
 static void delete_budget(struct store *store, int i)
 {
     g_autofree char *name = g_strdup_printf("b%d", i);
-    store_delete_budget(store, "ml", name);
+    store_drop_budget(store, "ml", name);
 }
 
 /* Takes its time, does not name all of them, and may fail midway. */

@@ -50,7 +50,7 @@ static struct world {
     struct api_client *client;
     struct cluster *cluster;
     struct extender extender;
-    struct reflector *reflectors[FEED_N];
+    struct reflector *reflectors[FEEDS_MAX];
     struct preempts_feed budgets;
     bool stopping;
 } world;

@@ -25,14 +25,14 @@ static const struct json_field event_fields[] = {
 
 static void apply(struct store *store, struct json_arena *arena, const struct event *event)
 {
-    for (unsigned feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < FEED_N; feed++) {
         g_autoptr(GError) error = NULL;
 
-        if (!g_str_equal(feeds[feed].kind, event->kind))
+        if (!g_str_equal(kinds[feed]->kind, event->kind))
             continue;
         const bool gone = g_str_equal(event->type, "DELETED");
-        const bool ok = (gone ? feeds[feed].forget : feeds[feed].apply)(store, arena, event->object,
-                                                                       &error);
+        const bool ok =
+            (gone ? feed_forget : feed_apply)((enum feed)feed, store, arena, event->object, &error);
         FUZZ_CHECK(ok == !error);
     }
 }
@@ -53,14 +53,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(store) store = store_new(&(struct store_options){.policy = policies, .silent = true});
     g_autoptr(framer) framer = framer_new(FRAMER_SEQUENCE, OBJECT_MAX, on_event, store);
 
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(store, (enum feed)feed);
     framer_feed(framer, (const char *)data, size, NULL);
     check_views(store);
     /* What was said before the lists ended stays. */
     const size_t held = ledger_size(store_lock(store));
     store_unlock(store);
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(store, (enum feed)feed);
     FUZZ_CHECK(ledger_size(store_lock(store)) == held);
     store_unlock(store);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!error || strstr(error->message, file.path));
     if (cluster) {
         FUZZ_CHECK(store_is_synced(store));
-        for (unsigned feed = 0; feed < FEED_N; feed++)
+        for (int feed = 0; feed < FEED_N; feed++)
             FUZZ_CHECK(cluster->ops->list(cluster, (enum feed)feed, other, NULL) == OUTCOME_OK);
         FUZZ_CHECK(ledger_size(store_lock(store)) == ledger_size(store_lock(other)));
         store_unlock(other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Namespace a has borrowed all of the cards; b wants its min back, one card after the other. */
 #include "../prop/chance.h"
+#include "../unit/objects.h"
 #include "life.h"
 #include "literals.h"
 #include "scenarios.h"
@@ -38,12 +39,10 @@ static void options(struct store_options *options)
 
 static void feed(struct store *store)
 {
-    store_apply_resource_quota(
-        store, &(struct resource_quota_view){
-                   .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
-    store_apply_resource_quota(
-        store, &(struct resource_quota_view){
-                   .ns = "b", .name = "q", .elastic = true, .min = PAIRS({GPUS, "3"})});
+    store_put_quota(store, &(struct resource_quota_view){
+                               .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
+    store_put_quota(store, &(struct resource_quota_view){
+                               .ns = "b", .name = "q", .elastic = true, .min = PAIRS({GPUS, "3"})});
 }
 
 static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)

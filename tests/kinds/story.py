@@ -58,11 +58,12 @@ def objects():
 
 
 class Story:
-    def __init__(self, directory):
+    def __init__(self, directory, more=()):
+        """`more`: objects of further kinds, as objects() has them."""
         self.cluster = Cluster(directory)
         self.api = self.cluster.api
         self.program = self.record = None
-        self.objects = list(objects())
+        self.objects = [*objects(), *more]
 
     async def start(self, *options):
         await self.cluster.start()
@@ -106,7 +107,7 @@ class Story:
         waiting = self.cluster.create("waiting", 16)
         await self.seen('"waiting"')
         await self.program.filter(waiting)
-        self.end_objects(self.objects[::2] + self.objects[7:8])
+        self.end_objects(self.objects[:8:2] + self.objects[7:])
         self.api.delete("pods", ("test", "waiting"))
         self.api.put("nodes", node("n9", 1, 4))
         self.api.delete("nodes", (None, "n9"))

@@ -12,6 +12,7 @@
 #define PODS 60
 #define NODES 8
 #include "quota_pods.h"
+#include "../unit/objects.h"
 
 #include <stdlib.h>
 
@@ -139,7 +140,7 @@ static void set_quota(void *data)
 
     if (chance_percent(25)) {
         quota->set = false;
-        store_delete_resource_quota(extender.store, &names);
+        store_drop_quota(extender.store, &names);
         return;
     }
     *quota = (struct quota){true, chance_percent(80) ? chance_between(0, 40) : NONE,
@@ -150,7 +151,7 @@ static void set_quota(void *data)
         view.min = (struct string_pairs){mins, 2};
     if (quota->max != NONE)
         view.max = (struct string_pairs){maxs, 2};
-    store_apply_resource_quota(extender.store, &view);
+    store_put_quota(extender.store, &view);
 }
 
 static void ask(void *data)

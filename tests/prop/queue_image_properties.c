@@ -5,6 +5,7 @@
  * oracle is the same account taken at once, before anything else happens.
  */
 #include "chance.h"
+#include "../unit/objects.h"
 #include "../unit/literals.h"
 
 #include "base/log.h"
@@ -142,7 +143,7 @@ static void declare(void *world)
                                         .timeout_ms = 5000,
                                         .failure = chance_percent(20) ? "it has failed" : NULL};
 
-    (chance_percent(60) ? store_apply_pod_group : store_delete_pod_group)(extender.store, &view);
+    (chance_percent(60) ? store_put_group : store_drop_group)(extender.store, &view);
 }
 
 static void reject(void *world)
@@ -234,7 +235,7 @@ static char *tell_all(GPtrArray *take_told)
     g_ptr_array_sort(take_told, compare_numbers);
     for (guint i = 0; i < take_told->len; i++) {
         const struct record *record = take_told->pdata[i];
-        g_string_append_printf(text, "%s %s\n", record_kinds[record->kind],
+        g_string_append_printf(text, "%s %s\n", record_kind_name(record->kind, record->feed),
                                record->text->str + record->object_at);
     }
     g_ptr_array_unref(take_told);

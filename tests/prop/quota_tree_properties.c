@@ -9,6 +9,7 @@
 #define PODS 40
 #define NODES 6
 #include "quota_pods.h"
+#include "../unit/objects.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -307,9 +308,8 @@ static void set_quota(void *data)
 
     if (chance_percent(15)) {
         quota->set = false;
-        store_delete_resource_quota(
-            extender.store,
-            &(struct resource_quota_view){.ns = "admin", .name = name, .elastic = true});
+        store_drop_quota(extender.store, &(struct resource_quota_view){
+                                             .ns = "admin", .name = name, .elastic = true});
         return;
     }
     *quota = (struct quota){
@@ -352,7 +352,7 @@ static void set_quota(void *data)
     HOLDS(elastic_quota_view_decode(arena, json_parse(arena, object, strlen(object), NULL), &view,
                                     NULL),
           "%s cannot be read", object);
-    store_apply_resource_quota(extender.store, &view);
+    store_put_quota(extender.store, &view);
 }
 
 static const char *const words[] = {[PASSES] = NULL,

@@ -4,6 +4,7 @@
  * what somebody would who knows the same and remembers nothing.
  */
 #include "verbs/extender.h"
+#include "../unit/objects.h"
 #include "base/log.h"
 #include "chance.h"
 
@@ -115,9 +116,9 @@ static void set_health(void *data)
         .ns = "kube-system", .name = name, .data = {gpus, G_N_ELEMENTS(gpus)}};
 
     if (chance_percent(40))
-        store_delete_configmap(world->store, &view);
+        store_drop_configmap(world->store, &view);
     else
-        store_apply_configmap(world->store, &view);
+        store_put_configmap(world->store, &view);
 }
 
 static void set_policy(void *data)

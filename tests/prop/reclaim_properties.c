@@ -17,6 +17,7 @@
  *    rule, as all sets of pods of all cards tell.
  */
 #include "chance.h"
+#include "../unit/objects.h"
 #include "lending_cluster.h"
 
 #include "base/log.h"
@@ -237,11 +238,11 @@ static void set_min(int space, int64_t units)
 
     mins[space] = units;
     if (units < 0) {
-        store_delete_resource_quota(lending.store, &view);
+        store_drop_quota(lending.store, &view);
         return;
     }
     view.min = (struct string_pairs){pairs, 1};
-    store_apply_resource_quota(lending.store, &view);
+    store_put_quota(lending.store, &view);
 }
 
 static void begin(int spaces, int nodes, int cards)

@@ -7,6 +7,7 @@
  * The oracle is the record: what the store that lives has answered.
  */
 #include "chance.h"
+#include "../unit/objects.h"
 #include "lending_cluster.h"
 #include "../unit/literals.h"
 
@@ -352,12 +353,12 @@ static void tell_quota(int space)
     g_autofree char *ns = g_strdup_printf("s%d", space);
     g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT "00m", mins[space]);
 
-    store_apply_resource_quota(lending.store, &(struct resource_quota_view){
-                                                  .ns = ns,
-                                                  .name = "q",
-                                                  .elastic = true,
-                                                  .min = PAIRS({"gpuledger.io/gpus", text}),
-                                              });
+    store_put_quota(lending.store, &(struct resource_quota_view){
+                                       .ns = ns,
+                                       .name = "q",
+                                       .elastic = true,
+                                       .min = PAIRS({"gpuledger.io/gpus", text}),
+                                   });
 }
 
 /* --- strangers --------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  * take from him, and nobody waits who is sure of room all the way up, as all sets of pods of all cards tell.
  */
 #include "chance.h"
+#include "../unit/objects.h"
 #include "lending_cluster.h"
 
 #include "base/log.h"
@@ -284,7 +285,7 @@ static void tell_quota(int number)
                                     NULL) &&
               !view.in.unread,
           "%s cannot be read", object);
-    store_apply_resource_quota(lending.store, &view);
+    store_put_quota(lending.store, &view);
 }
 
 /* Amounts, not the place. No max is below the min, so that a min can be had. */

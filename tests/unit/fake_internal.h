@@ -40,7 +40,7 @@ struct fake_cluster {
     GTree *pods;       /* "ns/name" -> struct pod_object * */
     GTree *nodes;      /* name -> struct node_object * */
     GTree *configmaps; /* node's name -> text */
-    GQueue events[FEED_N];
+    GQueue events[FEEDS_MAX];
     GQueue bind_script, get_script, list_script, annotate_script, lock_script;
     GQueue delayed;
     GPtrArray *sent, *posted;

@@ -15,10 +15,10 @@ static inline struct store *two_cards(const char *units_of_both)
         .capacity = PAIRS({"aliyun.com/gpu-mem", units_of_both}, {"aliyun.com/gpu-count", "2"}),
     };
 
-    for (enum feed feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(store, feed);
     store_apply_node(store, &node);
-    for (enum feed feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(store, feed);
     return store;
 }

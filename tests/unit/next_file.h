@@ -5,6 +5,7 @@
  * file knows what the store knew.
  */
 #include "literals.h"
+#include "objects.h"
 #include "recorded_line.h"
 
 #include "verbs/extender.h"
@@ -152,9 +153,9 @@ static inline void add_budget(const char *name, int64_t allowed)
 {
     const struct budget_view view = {.ns = "ml", .name = name, .allowed = allowed, .selects = true};
 
-    store_apply_budget(live, &view);
-    note(record_new(
-        &(struct observation){.what = OBSERVED_BUDGET, .number = ++number, .budget = &view}));
+    store_put_budget(live, &view);
+    note(record_new(&(struct observation){
+        .what = OBSERVED_OBJECT, .number = ++number, .feed = FEED_BUDGETS, .view = &view}));
 }
 
 /* Nodes first, of which the other feeds know nothing. */

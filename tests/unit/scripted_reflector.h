@@ -5,6 +5,10 @@
  * so that a program includes this once.
  */
 #include "kube/reflector.h"
+#include "store/kinds/kind.h"
+#include "wire/budget.h"
+#include "wire/pod_group.h"
+#include "wire/resource_quota.h"
 #include "scripted_api.h"
 
 #include <pthread.h>
@@ -93,45 +97,35 @@ void store_delete_node(struct store *store, const char *name)
     note("-%s", name);
 }
 
-void store_apply_configmap(struct store *store, const struct configmap_view *configmap)
+/* How much of each there is. */
+static inline int amount_of(enum feed feed, const void *view)
 {
-    note("%s/%s=%s", configmap->ns, configmap->name,
-         configmap->data.n ? configmap->data.items[0].value : "");
+    switch (feed) {
+    case FEED_BUDGETS:
+        return (int)((const struct budget_view *)view)->allowed;
+    case FEED_RESOURCE_QUOTAS:
+    case FEED_ELASTIC_QUOTAS:
+        return (int)((const struct resource_quota_view *)view)->hard.n;
+    default:
+        return (int)((const struct pod_group_view *)view)->min;
+    }
 }
 
-void store_delete_configmap(struct store *store, const struct configmap_view *configmap)
+void store_apply_object(struct store *store, enum feed feed, const void *view)
 {
-    note("-%s/%s", configmap->ns, configmap->name);
+    const struct object_name *name = view;
+    const struct configmap_view *configmap = view;
+
+    if (feed == FEED_CONFIGMAPS)
+        note("%s/%s=%s", name->ns, name->name,
+             configmap->data.n ? configmap->data.items[0].value : "");
+    else
+        note("%s/%s=%d", name->ns, name->name, amount_of(feed, view));
 }
 
-void store_apply_budget(struct store *store, const struct budget_view *view)
+void store_remove_object(struct store *store, enum feed feed, const struct object_name *name)
 {
-    note("%s/%s=%d", view->ns, view->name, (int)view->allowed);
-}
-
-void store_delete_budget(struct store *store, const char *ns, const char *name)
-{
-    note("-%s/%s", ns, name);
-}
-
-void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-    note("%s/%s=%zu", view->ns, view->name, view->hard.n);
-}
-
-void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-    note("-%s/%s", view->ns, view->name);
-}
-
-void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
-{
-    note("%s/%s=%u", view->ns, view->name, view->min);
-}
-
-void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
-{
-    note("-%s/%s", view->ns, view->name);
+    note("-%s/%s", name->ns, name->name);
 }
 
 /* Until the trace reads exactly so. */

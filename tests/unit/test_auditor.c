@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/auditor.h"
+#include "objects.h"
 
 #include "suite.h"
 #include "world.h"
@@ -278,7 +279,7 @@ START_TEST(a_quota_that_is_not_kept_has_an_event_of_its_namespace)
                                           .elastic_quotas = true,
                                           .silent = true});
     world_sync(&world);
-    store_apply_resource_quota(world.store, &unread);
+    store_put_quota(world.store, &unread);
     g_autoptr(auditor) auditor = start(0, 0);
     auditor_request(auditor);
     await_posted(0, "GPUQuotaUnkept ml/ml: gpus: a quota cannot be kept, so pods of its namespace "

@@ -146,7 +146,8 @@ START_TEST(what_follows_is_the_same_for_the_nodes_as_they_were)
     ck_assert(one->cpu.mean == two->cpu.mean && one->cpu.variance == two->cpu.variance);
     ck_assert_uint_eq(one->n_kinds, two->n_kinds);
     for (size_t i = 0; i < n; i++) {
-        const struct kind *left = value_kind(one, kinds[i]), *right = value_kind(two, kinds[i]);
+        const struct valued_kind *left = value_kind(one, kinds[i]),
+                                 *right = value_kind(two, kinds[i]);
         ck_assert(left->cards == right->cards && left->share == right->share);
         ck_assert_mem_eq(left->values, right->values, sizeof *left->values);
     }

@@ -4,6 +4,7 @@
  * nor a part of what is lent.
  */
 #include "core/constraints.h"
+#include "objects.h"
 #include "quota_extender.h"
 #include "store/store_state.h"
 #include "suite.h"
@@ -39,13 +40,13 @@ static void apply_node(const char *name, const char *zone, bool cordoned)
 
 static void apply_quota(const char *ns, const char *min, const char *max)
 {
-    store_apply_resource_quota(extender.store, &(struct resource_quota_view){
-                                                   .ns = ns,
-                                                   .name = "q",
-                                                   .elastic = true,
-                                                   .min = PAIRS({GPUS, min}),
-                                                   .max = PAIRS({GPUS, max}),
-                                               });
+    store_put_quota(extender.store, &(struct resource_quota_view){
+                                        .ns = ns,
+                                        .name = "q",
+                                        .elastic = true,
+                                        .min = PAIRS({GPUS, min}),
+                                        .max = PAIRS({GPUS, max}),
+                                    });
 }
 
 static void hold_of(const char *ns, const char *uid, const char *card)
@@ -216,17 +217,17 @@ static void apply_tree(const char *name, const char *ns, const char *min, const 
 {
     const char *spaces[] = {ns, NULL};
 
-    store_apply_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "quotas",
-                                                      .name = name,
-                                                      .elastic = true,
-                                                      .min = PAIRS({GPUS, min}),
-                                                      .max = PAIRS({GPUS, max}),
-                                                      .in = {.inside = true,
-                                                             .is_parent = !ns,
-                                                             .tree = "",
-                                                             .parent = parent,
-                                                             .namespaces = ns ? spaces : NULL}});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){.ns = "quotas",
+                                                  .name = name,
+                                                  .elastic = true,
+                                                  .min = PAIRS({GPUS, min}),
+                                                  .max = PAIRS({GPUS, max}),
+                                                  .in = {.inside = true,
+                                                         .is_parent = !ns,
+                                                         .tree = "",
+                                                         .parent = parent,
+                                                         .namespaces = ns ? spaces : NULL}});
 }
 
 /* Two that divide three cards by weight, of which nobody is sure: what one that cannot come waits for is no
@@ -234,10 +235,10 @@ static void apply_tree(const char *name, const char *ns, const char *min, const 
 START_TEST(a_part_by_weight_is_kept_for_whom_could_come)
 {
     begin();
-    store_delete_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q", .elastic = true});
-    store_delete_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "other", .name = "q", .elastic = true});
+    store_drop_quota(extender.store,
+                     &(struct resource_quota_view){.ns = "ml", .name = "q", .elastic = true});
+    store_drop_quota(extender.store,
+                     &(struct resource_quota_view){.ns = "other", .name = "q", .elastic = true});
     apply_tree("root", NULL, "3", "3", NULL);
     apply_tree("mls", "ml", "0", "4", "root");
     apply_tree("others", "other", "0", "4", "root");
@@ -264,10 +265,10 @@ static void await_owned(const char *uid, const char *controller)
 START_TEST(a_part_by_weight_is_kept_for_what_can_be_lent)
 {
     begin_with(true);
-    store_delete_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q", .elastic = true});
-    store_delete_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "other", .name = "q", .elastic = true});
+    store_drop_quota(extender.store,
+                     &(struct resource_quota_view){.ns = "ml", .name = "q", .elastic = true});
+    store_drop_quota(extender.store,
+                     &(struct resource_quota_view){.ns = "other", .name = "q", .elastic = true});
     apply_tree("root", NULL, "4", "4", NULL);
     apply_tree("mls", "ml", "1", "4", "root");
     apply_tree("others", "other", "0", "4", "root");
@@ -360,8 +361,7 @@ START_TEST(a_group_that_lacks_pods_is_kept_nothing)
     expect_kept(true);
     store_delete_pod(extender.store, "c");
     expect_kept(false);
-    store_apply_pod_group(extender.store,
-                          &(struct pod_group_view){.ns = "ml", .name = "g", .min = 1});
+    store_put_group(extender.store, &(struct pod_group_view){.ns = "ml", .name = "g", .min = 1});
     store_delete_pod(extender.store, "b");
     await_grouped("a", "1", false);
     expect_kept(true);

@@ -3,6 +3,7 @@
  * What counts for a namespace's elastic quota: every pod once, whatever happens to it in which order.
  */
 #include "core/ledger.h"
+#include "objects.h"
 #include "queue/share_amounts.h"
 #include "quota_extender.h"
 #include "suite.h"
@@ -23,9 +24,9 @@ static void begin(void)
         extender.store,
         &(struct node_view){.name = "n",
                             .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
-    store_apply_resource_quota(
-        extender.store, &(struct resource_quota_view){
-                            .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "2"})});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){
+                        .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "2"})});
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(extender.store, feed);
 }
@@ -172,9 +173,9 @@ START_TEST(three_thirds_are_a_card_to_whoever_may_have_one)
         extender.store,
         &(struct node_view){.name = "thirds",
                             .capacity = PAIRS({MEM, "48"}, {"aliyun.com/gpu-count", "2"})});
-    store_apply_resource_quota(
-        extender.store, &(struct resource_quota_view){
-                            .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({GPUS, "1"})});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){
+                        .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({GPUS, "1"})});
     for (size_t i = 0; i < G_N_ELEMENTS(holders); i++) {
         expect_filter(third, "thirds", "thirds", "quota's max");
         hold_a_third(holders[i]);
@@ -190,10 +191,9 @@ START_TEST(units_may_be_bytes)
     const int64_t size = INT64_C(160) << 30;
 
     begin();
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){
-            .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({key, "160Gi"})});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){
+                        .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({key, "160Gi"})});
     elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
                         note, NULL);
     ck_assert_str_eq(seen.key, key);
@@ -206,12 +206,11 @@ END_TEST
 START_TEST(a_limit_in_bytes_may_be_of_many_cards)
 {
     begin();
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){.ns = "ml",
-                                      .name = "q",
-                                      .elastic = true,
-                                      .max = PAIRS({"koordinator.sh/gpu-memory", "320Ti"})});
+    store_put_quota(extender.store, &(struct resource_quota_view){
+                                        .ns = "ml",
+                                        .name = "q",
+                                        .elastic = true,
+                                        .max = PAIRS({"koordinator.sh/gpu-memory", "320Ti"})});
     elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
                         note, NULL);
     ck_assert_double_eq(elastic_units(seen.key, seen.max), (double)(INT64_C(320) << 40));
@@ -304,13 +303,12 @@ static void begin_greedy(const struct quota_tree_view *in)
         &(struct node_view){.name = "down",
                             .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
     for (size_t i = 0; i < G_N_ELEMENTS(spaces); i++)
-        store_apply_resource_quota(extender.store,
-                                   &(struct resource_quota_view){.ns = spaces[i],
-                                                                 .name = "own",
-                                                                 .elastic = true,
-                                                                 .min = PAIRS({MEM, "20"}),
-                                                                 .max = PAIRS({MEM, "60"}),
-                                                                 .in = *in});
+        store_put_quota(extender.store, &(struct resource_quota_view){.ns = spaces[i],
+                                                                      .name = "own",
+                                                                      .elastic = true,
+                                                                      .min = PAIRS({MEM, "20"}),
+                                                                      .max = PAIRS({MEM, "60"}),
+                                                                      .in = *in});
 }
 
 /* Of both as if it were one pod: others are lent what they would be, and it is kept its own min; nothing, where
@@ -384,12 +382,12 @@ START_TEST(who_is_booked_and_asks_for_another_quota_counts_there)
 
     begin();
     for (size_t i = 0; i < G_N_ELEMENTS(quotas); i++)
-        store_apply_resource_quota(
-            extender.store, &(struct resource_quota_view){.ns = "ml",
-                                                          .name = quotas[i],
-                                                          .elastic = true,
-                                                          .min = PAIRS({GPUS, "2"}),
-                                                          .in = {.inside = true, .tree = ""}});
+        store_put_quota(extender.store,
+                        &(struct resource_quota_view){.ns = "ml",
+                                                      .name = quotas[i],
+                                                      .elastic = true,
+                                                      .min = PAIRS({GPUS, "2"}),
+                                                      .in = {.inside = true, .tree = ""}});
     await("p", "r");
     book("p", ALLOCATION_ASSUMED);
     expect_used(1, 0);
@@ -407,9 +405,9 @@ START_TEST(a_change_of_quotas_counts_anew)
     tell("q", NULL);
     book("p", ALLOCATION_ASSUMED);
     expect(1, 1);
-    store_apply_resource_quota(
-        extender.store, &(struct resource_quota_view){
-                            .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "3"})});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){
+                        .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "3"})});
     expect(1, 1);
     book("q", ALLOCATION_ASSUMED);
     expect(2, 0);
@@ -425,10 +423,9 @@ START_TEST(what_is_booked_is_not_kept_as_well)
         "\":\"10\"}}}]}},\"NodeNames\":[\"n\"]}";
 
     begin();
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){
-            .ns = "other", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){
+                        .ns = "other", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
     tell("p", NULL);
     book("p", ALLOCATION_ASSUMED);
     expect_filter(body, "n", "n", "would borrow");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A large group beside a stream of small pods, through filter: three nodes of two cards of 10 units. */
 #include "core/ledger.h"
+#include "objects.h"
 #include "explain/messages/messages.h"
 #include "store/feasibility.h"
 #include "verbs/extender.h"
@@ -303,8 +304,8 @@ START_TEST(what_could_never_come_keeps_nothing)
     teardown();
 
     start(120000);
-    store_apply_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q", .max = {max, 1}});
+    store_put_quota(extender.store,
+                    &(struct resource_quota_view){.ns = "ml", .name = "q", .max = {max, 1}});
     while (come())
         ;
     put_group(4, 4);

@@ -3,6 +3,7 @@
  * What one replica leaves to the next: two stores on one cluster, and a journal between them.
  */
 #include "literals.h"
+#include "objects.h"
 #include "world.h"
 
 #include "store/booking.h"
@@ -158,11 +159,11 @@ START_TEST(the_next_counts_it_for_quotas)
         add_model_node(&old, nodes[i]);
         add_model_node(&new, nodes[i]);
     }
-    store_apply_configmap(
-        new.store, &(struct configmap_view){
-                       .ns = "kube-system",
-                       .name = "gpuquota",
-                       .data = PAIRS({"gpu_quota", "{\"ml\":{\"quota\":{\"M40\":1}}}"})});
+    store_put_configmap(
+        new.store,
+        &(struct configmap_view){.ns = "kube-system",
+                                 .name = "gpuquota",
+                                 .data = PAIRS({"gpu_quota", "{\"ml\":{\"quota\":{\"M40\":1}}}"})});
     old.extender.bind_timeout_ms = 100;
     fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_DELAY_EFFECT, OUTCOME_UNKNOWN});
     fake_cluster_script_get(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metrics.h"
+#include "store/kinds/kind.h"
 
 #include "store/cluster.h"
 #include "store/store.h"
@@ -35,7 +36,7 @@ START_TEST(counters_count_by_cell)
     ck_assert_uint_eq(metrics_counted(COUNTER_REFUSALS, REASON_CARD_TOO_SMALL), 2);
     ck_assert_uint_eq(metrics_counted(COUNTER_REFUSALS, REASON_CARD_UNHEALTHY), 0);
 
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     const struct {
         const char *series;
         double value;
@@ -64,11 +65,11 @@ START_TEST(gauges_are_written_once_they_are_set)
     g_autoptr(GString) before = g_string_new(NULL);
     g_autoptr(GString) after = g_string_new(NULL);
 
-    metrics_write(before);
+    metrics_write(before, kind_cell_name);
     ck_assert_double_eq(sample(before->str, "gpuledger_lease_held"), -1);
     metrics_set(GAUGE_LEASE_HELD, 1);
     metrics_set(GAUGE_LEASE_HELD, 0);
-    metrics_write(after);
+    metrics_write(after, kind_cell_name);
     ck_assert_double_eq(sample(after->str, "gpuledger_lease_held"), 0);
     ck_assert(strstr(after->str, "# TYPE gpuledger_lease_held gauge\n"));
     ck_assert_double_eq(sample(after->str, "gpuledger_lease_journal_bytes"), -1);
@@ -84,7 +85,7 @@ START_TEST(durations_fall_into_their_buckets)
     metrics_observe(VERB_BIND, PHASE_API, 51);
     metrics_observe(VERB_BIND, PHASE_API, 1500000);
     metrics_observe(VERB_BIND, PHASE_API, 31000000);
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
 
 #define SERIES(suffix, le)                                                                         \
     "gpuledger_verb_duration_seconds_" suffix "{verb=\"bind\",phase=\"api\"" le "}"
@@ -111,7 +112,7 @@ START_TEST(text_is_well_formed)
 
     metrics_observe(VERB_FILTER, PHASE_TOTAL, 100);
     metrics_observe(VERB_INSPECT, PHASE_READ, 100);
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     ck_assert(g_str_has_suffix(text->str, "\n"));
     g_string_truncate(text, text->len - 1);
 
@@ -149,7 +150,7 @@ START_TEST(the_process_is_described)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     double start = sample(text->str, "process_start_time_seconds");
     ck_assert_double_gt(start, (double)time(NULL) - 3600);
     ck_assert_double_lt(start, (double)time(NULL) + 2);
@@ -159,7 +160,7 @@ START_TEST(the_process_is_described)
     ck_assert_double_ge(fds, 1);
     int fd = dup(STDOUT_FILENO);
     g_string_truncate(text, 0);
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     ck_assert_double_eq(sample(text->str, "process_open_fds"), fds + 1);
     close(fd);
     ck_assert_ptr_nonnull(strstr(text->str, "gpuledger_build_info{version=\""));
@@ -194,12 +195,12 @@ START_TEST(threads_lose_nothing)
 
     for (unsigned i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, hammer, NULL), 0);
-    metrics_write(text); /* beside the writers */
+    metrics_write(text, kind_cell_name); /* beside the writers */
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     ck_assert_uint_eq(metrics_counted(COUNTER_EVENTS, FEED_PODS), THREADS * ROUNDS);
     g_string_truncate(text, 0);
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     ck_assert_double_eq(
         sample(text->str, "gpuledger_verb_duration_seconds_count{verb=\"filter\",phase=\"lock\"}"),
         THREADS * ROUNDS);

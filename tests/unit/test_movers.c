@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which pods of a node a plan may move, and why the others stay. */
 #include "evicting_api.h"
+#include "objects.h"
 
 #include "kube/api_cluster.h"
 #include "literals.h"
@@ -229,7 +230,7 @@ static void set_budget(const char *name, int allowed, const char *app)
     struct budget_view view;
 
     ck_assert(budget_view_decode(arena, json_parse(arena, text, strlen(text), NULL), &view, NULL));
-    store_apply_budget(known, &view);
+    store_put_budget(known, &view);
 }
 
 static const struct {

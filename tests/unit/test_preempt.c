@@ -3,6 +3,7 @@
  * The preempt verb: whose end makes room on a card, given what kube-scheduler has named.
  */
 #include "fake_cluster.h"
+#include "objects.h"
 #include "preempting_extender.h"
 #include "suite.h"
 
@@ -136,9 +137,9 @@ START_TEST(no_more_ends_than_the_pod_lacks)
     expect_for_nine("{" NODE("n1", "0", UID("seven") "," UID("four")) "}",
                     "{" NODE("n1", "0", UID("four") "," UID("six")) "}");
     /* So it is where a card is unhealthy: the end of its holder frees nothing. */
-    store_apply_configmap(extender.store, &(struct configmap_view){.ns = "kube-system",
-                                                                   .name = "unhealthy-gpu-n1",
-                                                                   .data = PAIRS({"gpus", "1"})});
+    store_put_configmap(extender.store, &(struct configmap_view){.ns = "kube-system",
+                                                                 .name = "unhealthy-gpu-n1",
+                                                                 .data = PAIRS({"gpus", "1"})});
     expect_for_nine("{" NODE("n1", "0", UID("seven") "," UID("four")) "}",
                     "{" NODE("n1", "0", UID("four") "," UID("six")) "}");
     /* One of them is not needed for the sum, so there is a reason that is not known here. */
@@ -280,7 +281,7 @@ START_TEST(budgets_spare_pods)
     populate_budgeted();
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         expect_guarded(rows[i].ns, rows[i].allowed, rows[i].selector, rows[i].guarded);
-        store_delete_budget(extender.store, rows[i].ns, "budget");
+        store_drop_budget(extender.store, rows[i].ns, "budget");
         expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
     }
 }

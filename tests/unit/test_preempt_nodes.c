@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preempt over the nodes: which are searched, which are left alone, and which of them kube-scheduler is offered. */
 #include "fake_cluster.h"
+#include "objects.h"
 #include "preempting_extender.h"
 #include "suite.h"
 
@@ -249,13 +250,12 @@ START_TEST(at_its_quota_a_namespace_ends_its_own)
     hold_as("web", "web1", "n1", "1", quotas[_i].others);
     hold_as("ml", "ml2", "n2", "0", 1000);
     hold_as("web", "web2", "n2", "1", 1000);
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){.ns = "ml",
-                                      .name = "q",
-                                      .elastic = true,
-                                      .min = PAIRS({"gpuledger.io/gpus", quotas[_i].most}),
-                                      .max = PAIRS({"gpuledger.io/gpus", quotas[_i].most})});
+    store_put_quota(extender.store, &(struct resource_quota_view){
+                                        .ns = "ml",
+                                        .name = "q",
+                                        .elastic = true,
+                                        .min = PAIRS({"gpuledger.io/gpus", quotas[_i].most}),
+                                        .max = PAIRS({"gpuledger.io/gpus", quotas[_i].most})});
     expect(quotas[_i].named, quotas[_i].answer);
 }
 END_TEST

@@ -4,6 +4,7 @@
  * changed, and at no others. Counted, not timed.
  */
 #include "core/ledger.h"
+#include "objects.h"
 #include "quota_extender.h"
 #include "suite.h"
 
@@ -13,29 +14,28 @@
 #define NODES 20
 #define PODS_ON_ONE 10
 
-enum kind { KIND_MODEL, KIND_HAMI, KIND_ELASTIC, KIND_N };
+enum sort { KIND_MODEL, KIND_HAMI, KIND_ELASTIC, KIND_N };
 
-static void apply_quota(enum kind kind, const char *amount)
+static void apply_quota(enum sort kind, const char *amount)
 {
     g_autofree char *models = g_strdup_printf("{\"ml\":{\"quota\":{\"M40\":%s}}}", amount);
 
     if (kind == KIND_MODEL)
-        store_apply_configmap(extender.store,
-                              &(struct configmap_view){.ns = "kube-system",
-                                                       .name = "gpuquota",
-                                                       .data = PAIRS({"gpu_quota", models})});
+        store_put_configmap(extender.store,
+                            &(struct configmap_view){.ns = "kube-system",
+                                                     .name = "gpuquota",
+                                                     .data = PAIRS({"gpu_quota", models})});
     if (kind == KIND_HAMI)
-        store_apply_resource_quota(
+        store_put_quota(
             extender.store,
             &(struct resource_quota_view){
                 .ns = "ml", .name = "q", .hard = PAIRS({"limits.nvidia.com/gpumem", amount})});
     if (kind == KIND_ELASTIC)
-        store_apply_resource_quota(
-            extender.store,
-            &(struct resource_quota_view){.ns = "ml",
-                                          .name = "q",
-                                          .elastic = true,
-                                          .max = PAIRS({"gpuledger.io/gpus", amount})});
+        store_put_quota(extender.store,
+                        &(struct resource_quota_view){.ns = "ml",
+                                                      .name = "q",
+                                                      .elastic = true,
+                                                      .max = PAIRS({"gpuledger.io/gpus", amount})});
 }
 
 static void add_node(int i, const char *model)
@@ -64,7 +64,7 @@ static void hold(const char *ns, const char *uid, int node)
 }
 
 /* 200 pods of others, ten on a node, and two of "ml", which may have so many GPUs. */
-static void begin(enum kind kind, const char *amount)
+static void begin(enum sort kind, const char *amount)
 {
     extender = (struct extender){.store = store_new(&(struct store_options){.patience_ms = 60000,
                                                                             .model_label = MODEL,
@@ -120,10 +120,10 @@ END_TEST
 
 static void limit_core(const char *ns, const char *amount)
 {
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){
-            .ns = ns, .name = "by-core", .elastic = true, .max = PAIRS({CORE, amount})});
+    store_put_quota(extender.store, &(struct resource_quota_view){.ns = ns,
+                                                                  .name = "by-core",
+                                                                  .elastic = true,
+                                                                  .max = PAIRS({CORE, amount})});
 }
 
 /* All pods have been added up by every key that a quota may name. "ml" holds 20 of the key and asks for 10. */
@@ -170,7 +170,7 @@ END_TEST
 
 #define MOST 30
 
-static const enum kind limiting[] = {KIND_MODEL, KIND_ELASTIC}; /* the pods that are asked about */
+static const enum sort limiting[] = {KIND_MODEL, KIND_ELASTIC}; /* the pods that are asked about */
 
 /* A decision counts so many pods and those of one node; what is limited is refused until all is counted. */
 START_TEST(a_look_counts_so_many_pods_and_no_more)

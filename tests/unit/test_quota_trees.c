@@ -4,6 +4,7 @@
  * also where it cannot be kept.
  */
 #include "quota_extender.h"
+#include "objects.h"
 #include "suite.h"
 
 #define GPUS "gpuledger.io/gpus"
@@ -29,13 +30,12 @@ static void begin(const char *tree_namespaces)
 static void apply(const char *ns, const char *name, const char *amount,
                   const struct quota_tree_view *in)
 {
-    store_apply_resource_quota(extender.store,
-                               &(struct resource_quota_view){.ns = ns,
-                                                             .name = name,
-                                                             .elastic = true,
-                                                             .min = PAIRS({GPUS, amount}),
-                                                             .max = PAIRS({GPUS, amount}),
-                                                             .in = *in});
+    store_put_quota(extender.store, &(struct resource_quota_view){.ns = ns,
+                                                                  .name = name,
+                                                                  .elastic = true,
+                                                                  .min = PAIRS({GPUS, amount}),
+                                                                  .max = PAIRS({GPUS, amount}),
+                                                                  .in = *in});
 }
 
 static const char *const lists_ml[] = {"ml", NULL};
@@ -131,9 +131,8 @@ END_TEST
 
 static void limit(const char *ns, const char *name, struct string_pairs max)
 {
-    store_apply_resource_quota(
-        extender.store,
-        &(struct resource_quota_view){.ns = ns, .name = name, .elastic = true, .max = max});
+    store_put_quota(extender.store, &(struct resource_quota_view){
+                                        .ns = ns, .name = name, .elastic = true, .max = max});
 }
 
 /* As many keys as there are places, and one more. */
@@ -194,8 +193,8 @@ START_TEST(who_names_all_keys_loses_its_own_alone)
     expect_of("evil", MEM, NULL);
     expect_of("evil", "nvidia.com/mig-3g.55gb", UNKEPT);
     ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 1);
-    store_delete_resource_quota(
-        extender.store, &(struct resource_quota_view){.ns = "evil", .name = "q0", .elastic = true});
+    store_drop_quota(extender.store,
+                     &(struct resource_quota_view){.ns = "evil", .name = "q0", .elastic = true});
     expect_of("evil", "nvidia.com/mig-3g.55gb", NULL);
     expect_of("ml", MEM, "quota's max");
     ck_assert_uint_eq(elastic_quotas_n_unkept(store_elastic_quotas(extender.store)), 0);

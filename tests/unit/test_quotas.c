@@ -3,6 +3,7 @@
  * Namespaces have the GPUs that the ConfigMap allows them, by model.
  */
 #include "quota_extender.h"
+#include "objects.h"
 #include "suite.h"
 
 #define CORE "tencent.com/vcuda-core"
@@ -21,10 +22,10 @@ static void add_node(const char *name, const char *model, const char *pool)
 
 static void set_quotas(const char *text)
 {
-    store_apply_configmap(extender.store,
-                          &(struct configmap_view){.ns = "kube-system",
-                                                   .name = "gpuquota",
-                                                   .data = PAIRS({"gpu_quota", text})});
+    store_put_configmap(extender.store,
+                        &(struct configmap_view){.ns = "kube-system",
+                                                 .name = "gpuquota",
+                                                 .data = PAIRS({"gpu_quota", text})});
 }
 
 static void begin(const char *model_label)
@@ -216,8 +217,8 @@ START_TEST(without_the_configmap_there_are_no_limits)
     expect("ml", "300", "m,p,q");
     set_quotas("{\"ml\":{}}");
     expect("ml", "100", "");
-    store_delete_configmap(extender.store,
-                           &(struct configmap_view){.ns = "kube-system", .name = "gpuquota"});
+    store_drop_configmap(extender.store,
+                         &(struct configmap_view){.ns = "kube-system", .name = "gpuquota"});
     expect("ml", "300", "m,p,q");
 }
 END_TEST
@@ -291,7 +292,7 @@ START_TEST(who_was_refused_is_woken_by_a_larger_quota)
         set_quotas("{\"ml\":{\"quota\":{\"M40\":3}}}");
         break;
     case 1:
-        store_delete_configmap(extender.store, &none);
+        store_drop_configmap(extender.store, &none);
         break;
     case 2: /* a list that does not name it */
         store_list_begin(extender.store, FEED_CONFIGMAPS);

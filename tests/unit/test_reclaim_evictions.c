@@ -4,6 +4,7 @@
  * four cards: namespace a has them all, and is sure of one; b is sure of three.
  */
 #include "fake_claims.h"
+#include "objects.h"
 #include "suite.h"
 #include "literals.h"
 
@@ -187,9 +188,8 @@ static enum eviction evict(void *data, const struct evictee *evictee, bool try, 
 
 static void set_min(const char *ns, const char *min)
 {
-    store_apply_resource_quota(
-        known, &(struct resource_quota_view){
-                   .ns = ns, .name = "q", .elastic = true, .min = PAIRS({GPUS, min})});
+    store_put_quota(known, &(struct resource_quota_view){
+                               .ns = ns, .name = "q", .elastic = true, .min = PAIRS({GPUS, min})});
 }
 
 static void setup(void)

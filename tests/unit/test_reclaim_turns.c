@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three namespaces want back what a fourth has borrowed, and one pod ends at a time. */
 #include "fake_claims.h"
+#include "objects.h"
 #include "literals.h"
 #include "suite.h"
 
@@ -76,9 +77,8 @@ static void await(const char *ns, const char *uid, int priority)
 
 static void apply_quota(const char *ns, const char *min)
 {
-    store_apply_resource_quota(
-        live, &(struct resource_quota_view){
-                  .ns = ns, .name = "q", .elastic = true, .min = PAIRS({GPUS, min})});
+    store_put_quota(live, &(struct resource_quota_view){
+                              .ns = ns, .name = "q", .elastic = true, .min = PAIRS({GPUS, min})});
 }
 
 static void setup(void)

@@ -4,6 +4,7 @@
  * knows of the other.
  */
 #include "fake_claims.h"
+#include "objects.h"
 #include "fake_server.h"
 #include "literals.h"
 #include "suite.h"
@@ -179,10 +180,10 @@ static void begin(struct replica *replica)
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(replica->store, (enum feed)feed);
     for (int i = 0; i < 2; i++)
-        store_apply_resource_quota(
-            replica->store,
-            &(struct resource_quota_view){
-                .ns = i ? "b" : "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
+        store_put_quota(replica->store, &(struct resource_quota_view){.ns = i ? "b" : "a",
+                                                                      .name = "q",
+                                                                      .elastic = true,
+                                                                      .min = PAIRS({GPUS, "1"})});
     tell(replica);
     replica->reclaimer = new_reclaimer(replica->store, NULL);
 }
@@ -399,9 +400,9 @@ END_TEST
 /* A kubelet writes a claim onto its Node, and takes another one's away there. */
 START_TEST(what_a_node_says_ends_nobody_and_saves_nobody)
 {
-    store_apply_resource_quota(
-        first.store, &(struct resource_quota_view){
-                         .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    store_put_quota(first.store,
+                    &(struct resource_quota_view){
+                        .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
     gone[2] = true;
     shown = g_strdup_printf("[{\"for\":\"b0\",\"since\":%" G_GINT64_FORMAT
                             ",\"ends\":[\"a0\",\"a1\"]}]",
@@ -587,9 +588,9 @@ START_TEST(who_takes_over_counts_whom_others_have_evicted)
 {
     const bool ended = _i == 1;
 
-    store_apply_resource_quota(
-        second.store, &(struct resource_quota_view){
-                          .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    store_put_quota(second.store,
+                    &(struct resource_quota_view){
+                        .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
     const char *const ends[] = {"a1", "a0", NULL};
     struct room_claim *claim =
         claim_new("b0", moment.now_ns / 1000000000 - (ended ? 300 : 0), 0, ends);
@@ -722,9 +723,9 @@ START_TEST(nobody_gives_back_to_who_only_waits_for_an_older_pod)
     setup();
     hold_ms = 0;
     gone[1] = true;
-    store_apply_resource_quota(
-        first.store, &(struct resource_quota_view){
-                         .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    store_put_quota(first.store,
+                    &(struct resource_quota_view){
+                        .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
     store_apply_pod(first.store,
                     &(struct pod_view){.ns = "c",
                                        .name = "older",

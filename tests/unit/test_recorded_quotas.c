@@ -4,6 +4,7 @@
  * by then. The live store tells all that it is given itself.
  */
 #include "next_file.h"
+#include "objects.h"
 
 #include "queue/share_amounts.h"
 
@@ -26,13 +27,13 @@ static void take(struct observer *observer, const struct observation *what)
 
 static void add_quota(const char *name)
 {
-    store_apply_resource_quota(
-        live, &(struct resource_quota_view){.ns = "ml",
-                                            .name = name,
-                                            .elastic = true,
-                                            .min = PAIRS({"gpuledger.io/gpus", "1"}),
-                                            .labels = PAIRS({LABEL "is-parent", "false"}),
-                                            .in = {.inside = true, .tree = ""}});
+    store_put_quota(live,
+                    &(struct resource_quota_view){.ns = "ml",
+                                                  .name = name,
+                                                  .elastic = true,
+                                                  .min = PAIRS({"gpuledger.io/gpus", "1"}),
+                                                  .labels = PAIRS({LABEL "is-parent", "false"}),
+                                                  .in = {.inside = true, .tree = ""}});
 }
 
 static void show_node(const char *name)

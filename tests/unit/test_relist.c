@@ -56,35 +56,11 @@ void store_delete_node(struct store *store, const char *name)
 {
 }
 
-void store_apply_configmap(struct store *store, const struct configmap_view *configmap)
+void store_apply_object(struct store *store, enum feed feed, const void *view)
 {
 }
 
-void store_delete_configmap(struct store *store, const struct configmap_view *configmap)
-{
-}
-
-void store_apply_budget(struct store *store, const struct budget_view *view)
-{
-}
-
-void store_delete_budget(struct store *store, const char *ns, const char *name)
-{
-}
-
-void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-}
-
-void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
-{
-}
-
-void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
-{
-}
-
-void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
+void store_remove_object(struct store *store, enum feed feed, const struct object_name *name)
 {
 }
 

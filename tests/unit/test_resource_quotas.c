@@ -3,6 +3,7 @@
  * Namespaces have as much of their cards as their ResourceQuotas say, by HAMi's keys.
  */
 #include "core/ledger.h"
+#include "objects.h"
 #include "queue/resources/left_out.h"
 #include "quota_extender.h"
 #include "suite.h"
@@ -29,9 +30,8 @@ static void add_node(const char *name, const char *mib)
 }
 
 #define SET_QUOTA(name_, ...)                                                                      \
-    store_apply_resource_quota(extender.store,                                                     \
-                               &(struct resource_quota_view){                                      \
-                                   .ns = "ml", .name = name_, .hard = PAIRS(__VA_ARGS__)})
+    store_put_quota(extender.store, &(struct resource_quota_view){                                 \
+                                        .ns = "ml", .name = name_, .hard = PAIRS(__VA_ARGS__)})
 
 static void begin_with(bool resource_quotas, int64_t factor)
 {
@@ -210,9 +210,9 @@ START_TEST(each_quota_counts)
     SET_QUOTA("r", {"pods", "7"});
     expect("ml", MIBS("7001"), "small,large");
     expect("ml", MIBS("8001"), "");
-    store_delete_resource_quota(extender.store, &(struct resource_quota_view){"other", "q"});
+    store_drop_quota(extender.store, &(struct resource_quota_view){"other", "q"});
     expect("ml", MIBS("8001"), "");
-    store_delete_resource_quota(extender.store, &(struct resource_quota_view){"ml", "q"});
+    store_drop_quota(extender.store, &(struct resource_quota_view){"ml", "q"});
     expect("ml", MIBS("8001"), "small,large");
 }
 END_TEST
@@ -352,8 +352,7 @@ START_TEST(a_namespace_with_too_many_closes_itself_alone)
         expect_closed("other", MIBS("100"), false);
         SET_QUOTA("q64", {LIMIT_MEM, "9999"}); /* told of again */
     }
-    store_delete_resource_quota(extender.store,
-                                &(struct resource_quota_view){.ns = "ml", .name = "q3"});
+    store_drop_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = "q3"});
     expect_closed("ml", MIBS("100"), false); /* the other has its place */
     SET_QUOTA("q64", {LIMIT_MEM, "50"});
     expect("ml", MIBS("100"), ""); /* and counts */
@@ -388,8 +387,7 @@ START_TEST(another_one_takes_the_place_of_one_that_goes)
     store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
     expect_closed("ml", MIBS("10"), false);
     expect("ml", MIBS("65"), "");
-    store_delete_resource_quota(extender.store,
-                                &(struct resource_quota_view){.ns = "ml", .name = "s"});
+    store_drop_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = "s"});
     expect("ml", MIBS("65"), "small,large");
 }
 END_TEST
@@ -417,8 +415,7 @@ START_TEST(a_list_opens_a_namespace_with_too_many)
     }
     for (int i = 0; i < LEFT_OUT_MAX + 1; i++) {
         g_autofree char *name = g_strdup_printf("q%d", RESOURCE_QUOTAS_MAX + i);
-        store_delete_resource_quota(extender.store,
-                                    &(struct resource_quota_view){.ns = "ml", .name = name});
+        store_drop_quota(extender.store, &(struct resource_quota_view){.ns = "ml", .name = name});
     }
     expect_closed("ml", MIBS("100"), true);
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);

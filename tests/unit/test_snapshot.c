@@ -507,7 +507,7 @@ START_TEST(a_list_fills_another_store_alike)
     load_good(LIST(NODE("n1") "," POD("a", HELD("1"), ",\"nodeName\":\"n1\"",
                                       "\"phase\":\"Running\"") ","
                    CONFIGMAP("kube-system", "unhealthy-gpu-n1", "0")));
-    for (unsigned feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++)
         ck_assert_int_eq(the_cluster->ops->list(the_cluster, (enum feed)feed, other, NULL),
                          OUTCOME_OK);
     ck_assert(store_is_synced(other));

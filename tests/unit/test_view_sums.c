@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What views add up: limits of namespaces and what counts towards them, and who has how much of the GPUs. */
 #include "literals.h"
+#include "objects.h"
 #include "suite.h"
 
 #include "inspect/views.h"
@@ -76,7 +77,7 @@ static void look_at_quotas(void)
 
 START_TEST(a_limit_by_model_is_told_in_thousandths)
 {
-    store_apply_configmap(
+    store_put_configmap(
         known,
         &(struct configmap_view){.ns = "kube-system",
                                  .name = "gpuquota",
@@ -106,7 +107,7 @@ START_TEST(limits_beyond_the_most_are_counted)
 {
     for (int i = 0; i < VIEW_QUOTAS + 7; i++) {
         g_autofree char *ns = g_strdup_printf("ns%d", i);
-        store_apply_resource_quota(
+        store_put_quota(
             known, &(struct resource_quota_view){
                        .ns = ns, .name = "q", .hard = PAIRS({"limits.nvidia.com/gpumem", "8"})});
     }
@@ -121,7 +122,7 @@ END_TEST
 
 static void apply_elastic(const char *ns, const char *min, const char *tree, bool keeps)
 {
-    store_apply_resource_quota(
+    store_put_quota(
         known, &(struct resource_quota_view){.ns = ns,
                                              .name = "q",
                                              .elastic = true,

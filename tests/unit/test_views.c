@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "store/kinds/kind.h"
 
 #include "base/metrics.h"
 #include "inspect/views.h"
@@ -432,7 +433,7 @@ START_TEST(all_metrics_together_are_well_formed)
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 4});
     g_free(world_filter(&world, "p", "n1,n2,n3"));
     world_expect_bind(&world, "p", "n2", "");
-    metrics_write(text);
+    metrics_write(text, kind_cell_name);
     view_metrics(world.store, 100, text);
     view_pod_metrics(world.store, text);
     lint(text->str);

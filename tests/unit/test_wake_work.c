@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What wake does at a time is bounded, whatever there is of nodes and pods, and nobody is passed over for it. */
 #include "literals.h"
+#include "objects.h"
 #include "suite.h"
 
 #include "core/ledger.h"
@@ -57,7 +58,7 @@ static void setup(void)
     small_woken = false;
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
-    store_apply_resource_quota(
+    store_put_quota(
         extender.store,
         &(struct resource_quota_view){
             .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({"gpuledger.io/gpus", "9999"})});
