@@ -346,7 +346,7 @@ static const struct row rows[] = {
     {.rule = "rejects, card",
      .arrange = reject_on_card,
      .says = {"rejecting", "left out", "rejecting", "asleep", "rejecting", "rejecting",
-              "gang_no_room", "earlier_pod", "nobody", "nobody", "nobody"},
+              "gang_no_room", "earlier_pod", "nobody", "nobody", "guard"},
      .should = {[ARRIVALS] = ""}},
     {.rule = "unsealed",
      .mem = "5",

@@ -183,18 +183,29 @@ static bool finds_room(const struct node *node, void *data)
            dialect_admits(node, &looking->question->admission) != ADMISSION_NO;
 }
 
+/* Quotas are to let the pod in without any pod of its own that ends. */
+static bool opens(struct feasibility *question, const struct node *node,
+                  const struct node **ret_seen)
+{
+    struct feasibility_opening opening = {0};
+    const bool open = feasibility_open(question, node, &opening) == REASON_NONE && !opening.relief;
+
+    quota_relief_free(opening.relief);
+    *ret_seen = opening.seen;
+    return open;
+}
+
 static void try_node(struct looking *looking, const struct node *node)
 {
     const struct pod_view *pod = looking->pod->view;
-    struct feasibility *question = looking->question;
     const struct request *asks = reservation_read_for(node, looking->pod->request);
+    const struct node *seen;
 
     if (!node->present || !asks || g_hash_table_contains(looking->barred, node->name) ||
         constraints_check(pod->constraints, node) != BARRIER_NONE ||
-        !is_sure(looking, node, asks) ||
-        quota_room_refuse(question->room, node, NULL) != REASON_NONE)
+        !is_sure(looking, node, asks) || !opens(looking->question, node, &seen))
         return;
-    g_autoptr(what_if) what_if = what_if_new(nominees_see(&question->nominees, node));
+    g_autoptr(what_if) what_if = what_if_new(seen);
     g_autofree struct giver *givers = g_new(struct giver, what_if->allocations->len + 1);
     struct reclaim_cost cost;
     size_t n = 0;
