@@ -432,6 +432,33 @@ START_TEST(what_each_caller_says)
 }
 END_TEST
 
+/* Both nodes are full, and n0 would be chosen by its name. */
+START_TEST(no_room_is_kept_where_a_rule_keeps_the_group_away)
+{
+    begin_objecting();
+    for (int node = 0; node < 2; node++) {
+        g_autofree char *name = g_strdup_printf("n%d", node);
+        add_node((struct said_node){name, .annotations = _i == node ? SWITCH_AHEAD : NULL});
+        for (int card = 0; card < 2; card++) {
+            g_autofree char *holder = g_strdup_printf("holder-%d-%d", node, card);
+            hold(holder, name, card ? "1" : "0", "10");
+        }
+    }
+    await_group("'n0','n1'");
+    add_pod((struct said_pod){"small", .mem = "1", .spec = "'activeDeadlineSeconds':60,",
+                              .annotations = "'gpuledger.io/max-duration':'1m'"});
+    for (int node = 0; node < 2; node++) {
+        g_autofree char *holder = g_strdup_printf("ml/holder-%d-0", node);
+        store_delete_pod(told, holder);
+    }
+    g_autoptr(GString) reply = filter_reply("ml/small", "'n0','n1'");
+    ck_assert_msg(strstr(reply->str, _i == 0 ? "\"NodeNames\":[\"n0\"]" : "\"NodeNames\":[\"n1\"]"),
+                  "%s", reply->str);
+    ck_assert_str_eq(code_in(reply->str), "gang_room");
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gates_net");
@@ -439,6 +466,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, NULL, end);
     tcase_add_loop_test(tests, what_each_caller_says, 0, G_N_ELEMENTS(rows));
+    tcase_add_loop_test(tests, no_room_is_kept_where_a_rule_keeps_the_group_away, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

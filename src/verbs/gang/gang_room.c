@@ -115,12 +115,21 @@ static bool place(struct choosing *choosing, struct what_if *what_if, struct gan
     return true;
 }
 
-static bool may_be_on(struct choosing *choosing, const struct gang_kind *kind,
-                      const struct node *node)
+/* Whether the group could come once the others there have ended. What its quotas leave is counted as it is placed. */
+static bool opens(struct gang_kind *kind, const struct node *node)
+{
+    struct feasibility_opening opening = {0};
+    const enum reason reason = feasibility_open(&kind->question, node, &opening);
+
+    quota_relief_free(opening.relief);
+    return reason == REASON_NONE || feasibility_is_of_quotas(reason);
+}
+
+static bool may_be_on(struct choosing *choosing, struct gang_kind *kind, const struct node *node)
 {
     choosing->kinds.work += 1 + kind->values / VALUES_PER_NODE;
     return constraints_check(kind->constraints, node) == BARRIER_NONE &&
-           dialect_serves(node, kind->request);
+           dialect_serves(node, kind->request) && opens(kind, node);
 }
 
 /* As many of the group as it would take. */
