@@ -104,22 +104,25 @@ static bool add_finding(struct json_arena *arena, struct table *table, const cJS
     return true;
 }
 
-static const char *const cause_headings[] = {"CAUSE", "COUNT", "WHAT", "WHAT TO DO"};
-static const char *const finding_headings[] = {"CAUSE",   "NAMESPACE", "POD", "NODE",
-                                               "CLUSTER", "LEDGER",    "UID"};
+struct listing {
+    const char *headings[7];
+    size_t n; /* one less unless it is wide */
+    bool (*add)(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
+                GError **error);
+};
+static const struct listing cause_listing = {
+    {"CAUSE", "COUNT", "WHAT", "WHAT TO DO"}, 4, add_cause};
+static const struct listing finding_listing = {
+    {"CAUSE", "NAMESPACE", "POD", "NODE", "CLUSTER", "LEDGER", "UID"}, 7, add_finding};
 
-/* One column less unless it is wide. */
-static bool write_items(struct json_arena *arena, const cJSON *items, const char *const *headings,
-                        size_t n_headings, bool wide,
-                        bool (*add)(struct json_arena *, struct table *, const cJSON *, bool,
-                                    GError **),
-                        GString *text, GError **error)
+static bool write_items(struct json_arena *arena, const cJSON *items, const struct listing *listing,
+                        bool wide, GString *text, GError **error)
 {
-    struct table *table = table_new(wide ? n_headings : n_headings - 1, headings);
+    struct table *table = table_new(wide ? listing->n : listing->n - 1, listing->headings);
     const cJSON *item;
     bool ok = true;
     cJSON_ArrayForEach (item, items)
-        ok = ok && add(arena, table, item, wide, error);
+        ok = ok && listing->add(arena, table, item, wide, error);
     if (ok)
         table_write(table, text);
     table_free(table);
@@ -130,12 +133,10 @@ static bool write_tables(struct json_arena *arena, const struct summary *summary
                          GString *text, GError **error)
 {
     if (cJSON_GetArraySize(summary->rows) > 0) {
-        if (!write_items(arena, summary->causes, cause_headings, G_N_ELEMENTS(cause_headings), wide,
-                         add_cause, text, error))
+        if (!write_items(arena, summary->causes, &cause_listing, wide, text, error))
             return false;
         g_string_append_c(text, '\n');
-        if (!write_items(arena, summary->rows, finding_headings, G_N_ELEMENTS(finding_headings),
-                         wide, add_finding, text, error))
+        if (!write_items(arena, summary->rows, &finding_listing, wide, text, error))
             return false;
         g_string_append_c(text, '\n');
     }

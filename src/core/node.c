@@ -157,6 +157,53 @@ static void sum_hardware(struct node *node)
     node_own(node)->hardware = sum;
 }
 
+static struct card make_card(const struct topology *topology, int32_t index)
+{
+    const struct topology_card *said = &topology->cards[index];
+    struct card card = {
+        .index = index,
+        .slots = said->slots,
+        .numa = said->numa,
+        .rank = said->rank,
+        .broken = said->unhealthy,
+        .multiprocessors = said->multiprocessors,
+        .parts = said->parts,
+        .closure = said->closure,
+        .best_effort = said->best_effort,
+        .capped = said->capped,
+        .memory = said->memory,
+        .physical = said->physical < said->memory && !said->mig ? said->physical : 0,
+        .pressed = said->pressed,
+        .mig = mig_profiles_ref(said->mig),
+        .key = said->uuid ? card_key(said->uuid) : 0,
+        .former_key = said->former_key,
+        .minor = topology->numbered ? said->minor : index,
+        .uuid = g_strdup(said->uuid),
+        .model = g_strdup(said->model),
+        .mode = g_strdup(said->mode),
+    };
+
+    card.core = card_core_size(&card, said->core ? said->core : CORE_WHOLE);
+    return card;
+}
+
+static struct pool make_pool(const struct pool *said)
+{
+    struct pool pool = *said;
+
+    pool.resource = g_strdup(said->resource);
+    pool.model = g_strdup(said->model);
+    pool.kind = pool_kind(&pool);
+    return pool;
+}
+
+static void charge_anew(struct node *node, struct host cpu_pods)
+{
+    for (guint i = 0; i < node->allocations->len; i++)
+        allocation_choose(node->allocations->pdata[i], node);
+    node_charge_all(node, cpu_pods);
+}
+
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);
@@ -181,48 +228,17 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->links = links_ref(topology->links);
     node->n_cards = topology->n_cards;
     node->cards = g_new0(struct card, (gsize)node->n_cards);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct topology_card *said = &topology->cards[i];
-        node->cards[i] = (struct card){
-            .index = i,
-            .slots = said->slots,
-            .numa = said->numa,
-            .rank = said->rank,
-            .broken = said->unhealthy,
-            .multiprocessors = said->multiprocessors,
-            .parts = said->parts,
-            .closure = said->closure,
-            .best_effort = said->best_effort,
-            .capped = said->capped,
-            .memory = said->memory,
-            .physical = said->physical < said->memory && !said->mig ? said->physical : 0,
-            .pressed = said->pressed,
-            .mig = mig_profiles_ref(said->mig),
-            .key = said->uuid ? card_key(said->uuid) : 0,
-            .former_key = said->former_key,
-            .minor = topology->numbered ? said->minor : i,
-            .uuid = g_strdup(said->uuid),
-            .model = g_strdup(said->model),
-            .mode = g_strdup(said->mode),
-        };
-        node->cards[i].core =
-            card_core_size(&node->cards[i], said->core ? said->core : CORE_WHOLE);
-    }
+    for (int32_t i = 0; i < node->n_cards; i++)
+        node->cards[i] = make_card(topology, i);
     for (int32_t i = 0; i < node->n_cards; i++)
         node->cards[i].kind = card_kind(node, &node->cards[i]);
     node->n_pools = topology->n_pools;
     node->pools = g_new0(struct pool, (gsize)node->n_pools);
-    for (int32_t i = 0; i < node->n_pools; i++) {
-        node->pools[i] = topology->pools[i];
-        node->pools[i].resource = g_strdup(topology->pools[i].resource);
-        node->pools[i].model = g_strdup(topology->pools[i].model);
-        node->pools[i].kind = pool_kind(&node->pools[i]);
-    }
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i] = make_pool(&topology->pools[i]);
     sum_hardware(node);
     node_apply_health(node);
-    for (guint i = 0; i < node->allocations->len; i++)
-        allocation_choose(node->allocations->pdata[i], node);
-    node_charge_all(node, node_cpu_pods(node));
+    charge_anew(node, node_cpu_pods(node));
 }
 
 void node_end_change(struct node *node)
@@ -241,9 +257,7 @@ void node_end_change(struct node *node)
 void node_set_unit(struct node *node, int64_t memory_unit)
 {
     node->memory_unit = memory_unit;
-    for (guint i = 0; i < node->allocations->len; i++)
-        allocation_choose(node->allocations->pdata[i], node);
-    node_charge_all(node, node_cpu_pods(node));
+    charge_anew(node, node_cpu_pods(node));
 }
 
 /* All but its name and its allocations. */
@@ -297,20 +311,64 @@ void node_copy_hardware(struct node *node, const struct node *from)
     const struct host cpu_pods = node_cpu_pods(node);
 
     become(node, from);
-    for (guint i = 0; i < node->allocations->len; i++)
-        allocation_choose(node->allocations->pdata[i], node);
-    node_charge_all(node, cpu_pods);
+    charge_anew(node, cpu_pods);
 }
 
 /* --- verification --------------------------------------------------------------------------- */
 
-static bool verify_failed(GError **error, const struct node *node, const char *what, int64_t kept,
-                          int64_t found)
+/* Of what a sum is, how it is kept, and what it adds up to. */
+struct kept_sum {
+    const char *what;
+    int64_t kept, found;
+};
+
+static bool sums_hold(const struct node *node, const struct kept_sum *sums, size_t n,
+                      GError **error)
 {
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
-                "node '%s': %s is kept as %" G_GINT64_FORMAT " but adds up to %" G_GINT64_FORMAT,
-                node->name, what, kept, found);
-    return false;
+    for (size_t i = 0; i < n; i++) {
+        if (sums[i].kept == sums[i].found)
+            continue;
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "node '%s': %s is kept as %" G_GINT64_FORMAT
+                    " but adds up to %" G_GINT64_FORMAT,
+                    node->name, sums[i].what, sums[i].kept, sums[i].found);
+        return false;
+    }
+    return true;
+}
+
+static bool node_sums_hold(const struct node *node, const struct node *fresh, GError **error)
+{
+    const struct kept_sum sums[] = {
+        {"the largest free amount", node->memory_free_max, fresh->memory_free_max},
+        {"unplaced memory", node->unplaced_memory, fresh->unplaced_memory},
+        {"unplaced core", node->unplaced_core, fresh->unplaced_core},
+        {"unplaced holders", node->unplaced_holders, fresh->unplaced_holders},
+        {"exclusive unplaced holders", node->unplaced_exclusive, fresh->unplaced_exclusive},
+        {"waiting pods", node->n_waiting, fresh->n_waiting},
+        {"unsealed pods", node->n_unsealed, fresh->n_unsealed},
+        {"pods of choosy classes", node->n_choosy, fresh->n_choosy},
+        {"pods of dialects that are away", node->n_strangers, fresh->n_strangers},
+        {"CPU", node->host_used.cpu, fresh->host_used.cpu},
+        {"the node's memory", node->host_used.memory, fresh->host_used.memory},
+        {"the number of pods", node->host_used.pods, fresh->host_used.pods},
+    };
+
+    return sums_hold(node, sums, G_N_ELEMENTS(sums), error);
+}
+
+static bool card_sums_hold(const struct node *node, const struct card *kept,
+                           const struct card *found, GError **error)
+{
+    const struct kept_sum sums[] = {
+        {"a card's memory", kept->memory_used, found->memory_used},
+        {"a card's promised memory", kept->memory_promised, found->memory_promised},
+        {"a card's core", kept->core_used, found->core_used},
+        {"a card's holders", kept->holders, found->holders},
+        {"a card's exclusive holders", kept->exclusive, found->exclusive},
+    };
+
+    return sums_hold(node, sums, G_N_ELEMENTS(sums), error);
 }
 
 bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
@@ -326,55 +384,12 @@ bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
     fresh->pools = pools;
     node_charge_all(fresh, cpu_pods);
 
-    if (fresh->memory_free_max != node->memory_free_max)
-        return verify_failed(error, node, "the largest free amount", node->memory_free_max,
-                             fresh->memory_free_max);
-    if (fresh->unplaced_memory != node->unplaced_memory)
-        return verify_failed(error, node, "unplaced memory", node->unplaced_memory,
-                             fresh->unplaced_memory);
-    if (fresh->unplaced_core != node->unplaced_core)
-        return verify_failed(error, node, "unplaced core", node->unplaced_core,
-                             fresh->unplaced_core);
-    if (fresh->unplaced_holders != node->unplaced_holders ||
-        fresh->unplaced_exclusive != node->unplaced_exclusive)
-        return verify_failed(error, node, "unplaced holders", node->unplaced_holders,
-                             fresh->unplaced_holders);
-    if (fresh->n_waiting != node->n_waiting)
-        return verify_failed(error, node, "waiting pods", node->n_waiting, fresh->n_waiting);
-    if (fresh->n_unsealed != node->n_unsealed)
-        return verify_failed(error, node, "unsealed pods", node->n_unsealed, fresh->n_unsealed);
-    if (fresh->n_choosy != node->n_choosy)
-        return verify_failed(error, node, "pods of choosy classes", node->n_choosy,
-                             fresh->n_choosy);
-    if (fresh->n_strangers != node->n_strangers)
-        return verify_failed(error, node, "pods of dialects that are away", node->n_strangers,
-                             fresh->n_strangers);
-    if (fresh->host_used.cpu != node->host_used.cpu)
-        return verify_failed(error, node, "CPU", node->host_used.cpu, fresh->host_used.cpu);
-    if (fresh->host_used.memory != node->host_used.memory)
-        return verify_failed(error, node, "the node's memory", node->host_used.memory,
-                             fresh->host_used.memory);
-    if (fresh->host_used.pods != node->host_used.pods)
-        return verify_failed(error, node, "the number of pods", node->host_used.pods,
-                             fresh->host_used.pods);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *kept = &node->cards[i], *found = &cards[i];
-        if (kept->memory_used != found->memory_used)
-            return verify_failed(error, node, "a card's memory", kept->memory_used,
-                                 found->memory_used);
-        if (kept->memory_promised != found->memory_promised)
-            return verify_failed(error, node, "a card's promised memory", kept->memory_promised,
-                                 found->memory_promised);
-        if (kept->core_used != found->core_used)
-            return verify_failed(error, node, "a card's core", kept->core_used,
-                                 found->core_used);
-        if (kept->holders != found->holders || kept->exclusive != found->exclusive)
-            return verify_failed(error, node, "a card's holders", kept->holders, found->holders);
-    }
-    for (int32_t i = 0; i < node->n_pools; i++) {
-        if (node->pools[i].used != pools[i].used)
-            return verify_failed(error, node, "a pool's devices", node->pools[i].used,
-                                 pools[i].used);
-    }
-    return true;
+    bool ok = node_sums_hold(node, fresh, error);
+    for (int32_t i = 0; ok && i < node->n_cards; i++)
+        ok = card_sums_hold(node, &node->cards[i], &cards[i], error);
+    for (int32_t i = 0; ok && i < node->n_pools; i++)
+        ok = sums_hold(node,
+                       &(struct kept_sum){"a pool's devices", node->pools[i].used, pools[i].used},
+                       1, error);
+    return ok;
 }

@@ -10,6 +10,7 @@
  * hand out. HAMi puts init containers first; before v2.9 it left them out, and empty places too, so
  * a place means nothing unless there is one for every container.
  */
+#include "core/allocation.h"
 #include "dialect/amounts.h"
 #include "dialect/hami/hami_mig.h"
 #include "dialect/hold.h"
@@ -265,11 +266,16 @@ static void count_in_mib(const struct request *request, guint from, GArray *piec
     }
 }
 
-/* The devices that the text names, in order. Without a place for every container, which ret_placed
- * tells, those that ask for cards have one each, but for init containers. */
-static bool read_text(const struct vgpu *vgpu, const struct pod_view *view,
-                      const struct request *request, const char *text, const GArray *instances,
-                      GArray *pieces, bool *ret_placed)
+enum text {
+    TEXT_UNREADABLE,
+    TEXT_OF_ASKERS, /* those that ask for cards have a place each, but for init containers */
+    TEXT_OF_ALL,    /* every container has one */
+};
+
+/* The devices that the text names, in order. */
+static enum text read_text(const struct vgpu *vgpu, const struct pod_view *view,
+                           const struct request *request, const char *text, const GArray *instances,
+                           GArray *pieces)
 {
     g_auto(GStrv) places = g_strsplit(text, ";", -1);
     int32_t n = (int32_t)g_strv_length(places), n_init = 0;
@@ -279,29 +285,21 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view,
     for (size_t i = 0; i < view->n_containers; i++)
         n_init += view->containers[i].init;
     const int32_t n_containers = (int32_t)view->n_containers;
-    *ret_placed = n == count_places(vgpu, n_containers, n_init);
+    const bool placed = n == count_places(vgpu, n_containers, n_init);
     for (int32_t place = 0, n_askers = 0; place < n; place++) {
         const guint before = pieces->len;
-        const int32_t container = *ret_placed ? container_at(vgpu, n_containers, n_init, place)
-                                              : nth_asker(request, n_askers);
+        const int32_t container =
+            placed ? container_at(vgpu, n_containers, n_init, place) : nth_asker(request, n_askers);
         if (!read_place(vgpu, places[place], container, place, instances, pieces))
-            return false;
+            return TEXT_UNREADABLE;
         count_in_mib(request, before, pieces);
-        if (!*ret_placed && pieces->len > before) {
+        if (!placed && pieces->len > before) {
             if (container == CONTAINER_POD)
-                return false;
+                return TEXT_UNREADABLE;
             n_askers++;
         }
     }
-    return pieces->len > 0;
-}
-
-static struct share share_of(const struct card_ask *ask)
-{
-    return (struct share){.memory = ask->memory, .container = ask->container,
-                          .card = CARD_UNKNOWN, .core = ask->core,
-                          .exclusive = ask->exclusive, .init = ask->init,
-                          .sidecar = ask->sidecar};
+    return pieces->len == 0 ? TEXT_UNREADABLE : placed ? TEXT_OF_ALL : TEXT_OF_ASKERS;
 }
 
 /* The card is the text's, and the instance, which may be larger. Of the amounts the larger counts: the
@@ -353,7 +351,7 @@ static bool deal(const struct request *request, const GArray *pieces, bool place
         const struct card_ask *ask = &request->asks[i];
         guint at = 0;
         for (int32_t k = 0; k < ask->count && shares->len < REQUEST_ASKS_MAX; k++) {
-            struct share share = share_of(ask);
+            struct share share = share_of_ask(ask);
             const struct share *piece = NULL;
             for (; !piece && at < pieces->len; at++) {
                 const struct share *next = &g_array_index(pieces, struct share, at);
@@ -376,7 +374,7 @@ static void take_asks(const struct request *request, enum share_basis basis, GAr
 {
     g_array_set_size(shares, 0);
     for (uint32_t i = 0; i < request->n_asks; i++) {
-        struct share share = share_of(&request->asks[i]);
+        struct share share = share_of_ask(&request->asks[i]);
         share.basis = basis;
         g_array_append_val(shares, share);
     }
@@ -422,9 +420,8 @@ static void add_promised(const struct vgpu *vgpu, const struct pod_view *view,
     for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++) {
         g_autoptr(GArray) pieces = g_array_new(FALSE, TRUE, sizeof(struct share));
         const char *text = string_pairs_get(&view->annotations, vgpu->promised[i]);
-        bool placed;
 
-        if (!text || !read_text(vgpu, view, request, text, instances, pieces, &placed) ||
+        if (!text || read_text(vgpu, view, request, text, instances, pieces) == TEXT_UNREADABLE ||
             names_too_many(request, pieces))
             continue;
         for (guint j = 0; j < pieces->len && shares->len < REQUEST_ASKS_MAX; j++) {
@@ -432,7 +429,7 @@ static void add_promised(const struct vgpu *vgpu, const struct pod_view *view,
             const struct card_ask *ask = find_ask(request, piece->container);
             if (!ask || is_among(shares, piece))
                 continue;
-            struct share share = share_of(ask);
+            struct share share = share_of_ask(ask);
             take_piece(piece, &share);
             g_array_append_val(shares, share);
         }
@@ -477,7 +474,7 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
     g_autoptr(GArray) instances = hami_mig_read(vgpu->instances, view, ret_warning);
     g_autoptr(GArray) pieces = g_array_new(FALSE, TRUE, sizeof(struct share));
 
-    bool placed;
+    enum text read = TEXT_UNREADABLE;
 
     if (is_mistaken(vgpu, view)) {
         take_asks(request, SHARE_HELD, shares);
@@ -486,9 +483,10 @@ static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view 
                                           vgpu->promised[0]));
         return DISTRUST_MISTAKEN;
     }
-    if (text && read_text(vgpu, view, request, text, instances, pieces, &placed) &&
-        !names_too_many(request, pieces)) {
-        const bool same = deal(request, pieces, placed, shares);
+    if (text)
+        read = read_text(vgpu, view, request, text, instances, pieces);
+    if (read != TEXT_UNREADABLE && !names_too_many(request, pieces)) {
+        const bool same = deal(request, pieces, read == TEXT_OF_ALL, shares);
         const guint n = shares->len;
         if (may_be_served(view))
             add_promised(vgpu, view, request, instances, shares);

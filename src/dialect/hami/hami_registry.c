@@ -197,12 +197,11 @@ static bool is_served(const struct vgpu *vgpu, const struct node_view *view)
 }
 
 /* What is known of a card in MIG mode; false: how it is cut cannot be read. */
-static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
-                     const struct entry *entry, const char *table, struct json_arena *arena,
+static bool read_mig(const struct node_view *view, const struct entry *entry, const char *table,
                      struct topology_card *card, char **ret_warning, GError **error)
 {
-    if (!vgpu->mig || g_strcmp0(entry->mode, VGPU_MODE_MIG) != 0)
-        return true;
+    g_autoptr(json_arena) arena = json_arena_new();
+
     /* A guest has what its host has cut, and cuts nothing itself. */
     if (g_strcmp0(string_pairs_get(&view->labels, LABEL_GUEST), "true") == 0) {
         warn(ret_warning, g_strdup_printf("card '%.64s' is registered in mode mig, but label '"
@@ -308,8 +307,8 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     for (guint i = 0; sound && i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);
         struct topology_card *card = &ret_topology->cards[i];
-        sound = read_mig(vgpu, view, entry, options->hami_mig_templates, arena, card, ret_warning,
-                         error);
+        if (vgpu->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0)
+            sound = read_mig(view, entry, options->hami_mig_templates, card, ret_warning, error);
         settle_mig(card, i > 0 ? card - 1 : NULL);
         card->unhealthy |= !card->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0;
     }

@@ -292,8 +292,12 @@ static enum sharing sharing_of(const struct facts *facts)
     return !facts->shared ? SHARING_WHOLE : facts->mps ? SHARING_MPS : SHARING_SLICED;
 }
 
-static bool read_devices(const struct node_view *view, const char *resource, int64_t *ret_devices,
-                         int64_t *ret_capacity, GError **error)
+struct devices {
+    int64_t usable, all;
+};
+
+static bool read_devices(const struct node_view *view, const char *resource,
+                         struct devices *ret_devices, GError **error)
 {
     const char *usable = string_pairs_get(&view->allocatable, resource);
     int64_t capacity, allocatable = NVIDIA_DEVICES_MAX;
@@ -305,19 +309,19 @@ static bool read_devices(const struct node_view *view, const char *resource, int
         return fail_with(error, GPULEDGER_ERROR_LIMIT,
                          "node '%s': capacity %s is %" G_GINT64_FORMAT "; it must not be above %d",
                          view->name, resource, capacity, NVIDIA_DEVICES_MAX);
-    *ret_devices = MIN(capacity, allocatable);
-    *ret_capacity = capacity;
+    *ret_devices = (struct devices){MIN(capacity, allocatable), capacity};
     return true;
 }
 
-static void add_pool(const struct node_view *view, const char *resource, int64_t reported,
-                     int64_t capacity, const struct dialect_options *options,
+static void add_pool(const struct node_view *view, const char *resource,
+                     const struct devices *devices, const struct dialect_options *options,
                      struct topology *topology, char **ret_warning)
 {
+    const int64_t reported = devices->usable;
     struct facts facts = read_facts(view, resource, options, topology, ret_warning);
     enum withheld why;
     const uint64_t change = tell_change(view, resource, &facts, options, reported, ret_warning);
-    const int64_t divided = doubt_facts(view, resource, &facts, capacity, ret_warning);
+    const int64_t divided = doubt_facts(view, resource, &facts, devices->all, ret_warning);
     const int64_t usable = withhold(view, &facts, reported, &why, ret_warning);
     if (!facts.shared && facts.doubt != DOUBT_UNSAID)
         facts.replicas = 1;
@@ -351,7 +355,7 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
     struct topology *topology = ret_topology;
-    int64_t devices, all;
+    struct devices devices;
 
     if (is_foreign_node(view))
         return false;
@@ -359,7 +363,7 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
         const char *resource = view->capacity.items[i].key;
         if (!nvidia_is_device(resource))
             continue;
-        if (!read_devices(view, resource, &devices, &all, error))
+        if (!read_devices(view, resource, &devices, error))
             return false;
         const char *capacity = view->capacity.items[i].value;
         if (g_str_equal(capacity, "0"))
@@ -368,7 +372,7 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
             return fail_with(error, GPULEDGER_ERROR_LIMIT,
                              "node '%s': it has more than %d resources of NVIDIA's plugin",
                              view->name, NODE_POOLS_MAX);
-        add_pool(view, resource, devices, all, options, topology, ret_warning);
+        add_pool(view, resource, &devices, options, topology, ret_warning);
     }
     if (topology->n_pools == 0)
         return false;
