@@ -141,10 +141,9 @@ struct feasibility_opening {
 };
 
 /* Whether the end of pods on the node, which is there, could let the pod in: REASON_NONE, or a reason that no
- * end there mends. preempt, its preview, reclaim and the choice of nodes that are kept for a
- * group ask it. It asks every rule but the cards, of which only the search
- * for pods to end knows, and the order of arrival, which leaves the room to an older pod, but not unused.
- * `ret_opening` is set for REASON_NONE and for quotas. */
+ * end there mends. preempt, its preview, reclaim and the choice of nodes that are kept for a group ask it. It asks
+ * every rule but the cards, of which only the search for pods to end knows, and the order of arrival, which leaves
+ * the room to an older pod, but not unused. `ret_opening` is set for REASON_NONE and for quotas. */
 enum reason feasibility_open(struct feasibility *question, const struct node *node,
                              struct feasibility_opening *ret_opening);
 /* The reason is of the quotas. */

@@ -115,14 +115,14 @@ static bool place(struct choosing *choosing, struct what_if *what_if, struct gan
     return true;
 }
 
-/* Whether the group could come once the others there have ended. What its quotas leave is counted as it is placed. */
+/* Whether the group could come once the others there have ended. */
 static bool opens(struct gang_kind *kind, const struct node *node)
 {
     struct feasibility_opening opening = {0};
     const enum reason reason = feasibility_open(&kind->question, node, &opening);
 
     quota_relief_free(opening.relief);
-    return reason == REASON_NONE || feasibility_is_of_quotas(reason);
+    return reason == REASON_NONE;
 }
 
 static bool may_be_on(struct choosing *choosing, struct gang_kind *kind, const struct node *node)
