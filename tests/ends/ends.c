@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 {
     const char *trace = g_getenv("GPULEDGER_TRACE");
 
-    chance_init("ends", 20000);
+    chance_init("ends", 12000);
     if (trace)
         sim_trace_to(fopen(trace, "w"));
     log_configure(trace ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
