@@ -7,6 +7,7 @@
 #include "../killed/api.h"
 #include "ends.h"
 #include "literals.h"
+#include "objects.h"
 
 #include <string.h>
 
@@ -157,9 +158,9 @@ static void tell_min(struct store *store, int ns)
 {
     g_autofree char *name = g_strdup_printf("t%d", ns), *cards = g_strdup_printf("%d", mins[ns]);
 
-    store_apply_resource_quota(
-        store, &(struct resource_quota_view){
-                   .ns = name, .name = "q", .elastic = true, .min = PAIRS({GPUS, cards})});
+    store_put_quota(store,
+                    &(struct resource_quota_view){
+                        .ns = name, .name = "q", .elastic = true, .min = PAIRS({GPUS, cards})});
 }
 
 static void feed(struct store *store)
@@ -197,11 +198,11 @@ void capabilities_put_budget(const char *ns, const char *app, int allowed)
     for (char name = 'a'; name <= 'z'; name++) {
         struct store *store = store_of(name);
         if (store)
-            store_apply_budget(store, &(struct budget_view){.ns = ns,
-                                                            .name = app,
-                                                            .allowed = allowed,
-                                                            .selects = true,
-                                                            .labels = {(void *)&label, 1}});
+            store_put_budget(store, &(struct budget_view){.ns = ns,
+                                                          .name = app,
+                                                          .allowed = allowed,
+                                                          .selects = true,
+                                                          .labels = {(void *)&label, 1}});
     }
 }
 
