@@ -378,6 +378,22 @@ START_TEST(a_pod_that_does_not_wait_is_none)
 }
 END_TEST
 
+/* One of a group may have it before the others are planned for. */
+START_TEST(a_pod_that_has_its_room_waits_no_more)
+{
+    struct pod_view view;
+    struct reclaim_pod pod;
+
+    populate(&borrowed);
+    add_waiting(1);
+    g_autoptr(reclaim_ground) ground = reclaim_ground_new(told, NULL, NULL);
+    ck_assert(reclaim_ground_pod(ground, "b/p0", &view, &pod));
+    g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, &pod, 1);
+    ck_assert_int_eq(plan->answer, RECLAIM_FOUND);
+    ck_assert(!reclaim_ground_pod(ground, "b/p0", &view, &pod));
+}
+END_TEST
+
 static void add_claim(const char *uid, const char *ending)
 {
     const char *const ends[] = {ending, NULL};
@@ -610,6 +626,7 @@ int main(void)
     tcase_add_test(tests, a_pod_that_may_stay_stays);
     tcase_add_test(tests, a_pod_that_cannot_be_evicted_stays);
     tcase_add_test(tests, a_pod_that_does_not_wait_is_none);
+    tcase_add_test(tests, a_pod_that_has_its_room_waits_no_more);
     tcase_add_test(tests, claims_have_their_room);
     tcase_add_test(tests, a_claim_without_room_counts);
     tcase_add_test(tests, a_plan_that_is_given_up_leaves_nothing);

@@ -135,7 +135,7 @@ bool reclaim_ground_pod(const struct reclaim_ground *ground, const char *uid,
     const struct pod_rules *rules = store_rules(ground->copy, uid);
     const struct request *request = store_pending(ground->copy, uid);
 
-    if (!rules || !rules->constraints || !request)
+    if (!rules || !rules->constraints || !request || ledger_get(store_ledger(ground->copy), uid))
         return false;
     *ret_view = (struct pod_view){
         .uid = uid,
@@ -162,8 +162,7 @@ static void settle_claim(struct reclaim_ground *ground, const struct claim_place
         if (ending)
             reclaim_ground_drop(ground, ending);
     }
-    if (!reclaim_ground_pod(ground, place->claim->uid, &view, &pod) ||
-        ledger_get(store_ledger(ground->copy), place->claim->uid))
+    if (!reclaim_ground_pod(ground, place->claim->uid, &view, &pod))
         return;
     feasibility_init(&question, ground->copy,
                      &(struct feasibility_about){&view, pod.request, moment, WITHOUT_ORDER});

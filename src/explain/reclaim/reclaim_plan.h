@@ -72,8 +72,8 @@ struct reclaim_plan *reclaim_plan_make(struct reclaim_ground *ground,
 /* The plan is given up after all. */
 void reclaim_plan_undo(struct reclaim_ground *ground);
 
-/* A pod of the ground that waits, as its watch has shown it; false: it does not, or where it may go cannot be
- * read. Borrowed from the ground. */
+/* A pod of the ground that waits, as its watch has shown it; false: it does not, as one that has a claim's or a plan's
+ * room there, or where it may go cannot be read. Borrowed from the ground. */
 bool reclaim_ground_pod(const struct reclaim_ground *ground, const char *uid,
                         struct pod_view *ret_view, struct reclaim_pod *ret_pod);
 
