@@ -320,7 +320,7 @@ static void attempt_clear(struct attempt *attempt)
     g_free(attempt->cpu_seats);
     g_free(attempt->victims);
     stand_in_free(attempt->candidate.stand_in);
-    quota_relief_free(attempt->candidate.relief);
+    gates_relief_free(attempt->candidate.relief);
 }
 
 /* Whether some pod of the node may end for it; `quotas`: the reason that none of these mends. */
@@ -351,7 +351,7 @@ static void try_node(struct search *search, const struct node *node)
     size_t n_named;
 
     const enum reason reason = feasibility_open(&search->question, node, &opening);
-    if (reason != REASON_NONE && !feasibility_is_of_quotas(reason))
+    if (!opening.seen)
         return;
     attempt.candidate =
         (struct candidate){.stand_in = stand_in_new(opening.seen), .relief = opening.relief};

@@ -3,6 +3,7 @@
 #include "explain/remedy_step.h"
 
 #include "queue/share_amounts.h"
+#include "gate/quotas.h"
 
 #include <string.h>
 
@@ -58,8 +59,8 @@ static void try_quota(struct search *search, struct node *node)
     struct quota_count count;
     struct feasibility question;
 
-    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
-    const struct quota_room *room = question.room;
+    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_LIMITS);
+    const struct quota_room *room = quotas_gate_room(&question.gates);
     if (room) {
         quota_room_count(room, node, &count);
         const int64_t to = (count.used + count.wanted + SHARE_UNIT - 1) / SHARE_UNIT;
@@ -86,8 +87,8 @@ static void try_resource_quota(struct search *search, struct node *node)
     struct placement placement;
     struct feasibility question;
 
-    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
-    const struct quota_room *room = question.room;
+    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_LIMITS);
+    const struct quota_room *room = quotas_gate_room(&question.gates);
     if (room && feasibility_ask(&question, node, &placement) == REASON_NONE &&
         !resource_room_allows(quota_room_resources(room), node, &placement, &count) &&
         count.alone) {

@@ -14,6 +14,7 @@
 
 #include <gpuledger/reason.h>
 
+struct placement;
 struct what_if;
 
 #define GATE_ROW(name, position) extern const struct gate gate_##name
@@ -21,6 +22,7 @@ struct what_if;
 
 /* Of a question, as the gates see it. */
 struct gate_who {
+    const struct pod_view *pod; /* NULL: of another pod than the call's */
     const char *uid, *ns; /* never NULL; "": not known */
     int64_t priority;
     const struct request *request;
@@ -29,6 +31,8 @@ struct gate_who {
 
 /* What of the store the parts do not have, for gates without one. */
 struct gate_ground {
+    struct ledger *ledger;
+    const struct quotas *quotas;
     const struct gangs *gangs;
     const struct nominations *nominations;
 };
@@ -51,6 +55,31 @@ struct gate_reason {
     bool resolvable;
 };
 
+/* Of a gate that limits amounts, which pods that terminate give back. */
+struct gate_limit {
+    /* What is left for the pod; NULL: there is no limit for it. Borrows the request. */
+    void *(*measure)(const void *self, const struct gate_who *who);
+    void (*free)(void *left);
+    /* REASON_NONE: it suffices on the node, as the cards have placed the pod there; `placement` NULL: on its largest
+     * cards. */
+    enum reason (*refuse)(const void *left, const struct node *node,
+                          const struct placement *placement);
+    /* The allocation was made since; it may be the pod's. */
+    void (*take)(void *left, struct allocation *taken);
+    /* Stands for what the pod would count on the node, for another call; 0: for nothing. And the answer by it; false:
+     * it is forgotten. */
+    uint64_t (*number)(const void *left, const struct node *node,
+                       const struct placement *placement);
+    bool (*judge)(void *left, uint64_t number, enum reason *ret_reason);
+    /* It does not suffice on the node: what pods there of a lower priority have to give back. NULL: all that they have
+     * does not help. Borrows nothing. And whether enough of them have gone. */
+    void *(*relieve)(const void *left, const struct node *node, int64_t priority);
+    bool (*suffices)(const void *relief, const struct node *node);
+    void (*free_relief)(void *relief);
+    /* Pods of any namespace may give back what is left, not only those of the pod's own. */
+    bool (*is_of_cluster)(const void *left);
+};
+
 struct gate {
     const char *name;
     const struct part *
@@ -69,6 +98,7 @@ struct gate {
      * `node` is as the ledger has it, `seen` with what earlier gates have changed. */
     struct what_if *(*narrow)(const void *self, const struct gate_who *who, const struct node *node,
                               const struct node *seen);
+    const struct gate_limit *limit; /* asked after all `shut` but the last and `narrow`; or NULL */
     /* A sentence with names and numbers, for people. */
     void (*message)(const void *self, const struct gate_who *who, const struct node *node,
                     GString *text);
@@ -97,15 +127,18 @@ unsigned gate_bit_of(const struct part *part);
 /* The gates that matter for one pod, a bit each. */
 struct gates {
     const void *selves[GATES_MAX]; /* of their parts, in the order of the table */
+    void *left[GATES_MAX];         /* of limits, whether or not they are asked */
     struct gate_who who;
     uint32_t all;       /* asked of every node */
     uint32_t marked;    /* asked of nodes with their mark */
     uint32_t by_fields; /* asked of nodes that concern them */
+    uint32_t limits;    /* those of `all` that limit amounts */
 };
 
-/* Borrows the parts, the ground, and the strings of `who`. */
+/* Borrows the parts, the ground, and the strings of `who`. `without_limits`: they are measured, and not asked. */
 void gates_begin(struct gates *gates, const struct part_set *parts,
-                 const struct gate_ground *ground, const struct gate_who *who);
+                 const struct gate_ground *ground, const struct gate_who *who, bool without_limits);
+void gates_end(struct gates *gates);
 
 /* Which have to be asked of the node, which is of a ledger, or NULL. */
 uint32_t gates_of(const struct gates *gates, const struct node *node);
@@ -120,6 +153,28 @@ enum reason gates_shut_out(const struct gates *gates, const struct gate_who *oth
 /* The next one in `todo`, which loses its bit, that narrows the node; `ret_gate` says which. NULL: there is none. */
 struct what_if *gates_narrow(const struct gates *gates, uint32_t *todo, const struct node *node,
                              const struct node *seen, const struct gate **ret_gate);
+
+/* What limits say, as gate_limit's `refuse`. */
+enum reason gates_refuse(const struct gates *gates, const struct node *node,
+                         const struct placement *placement);
+/* What is left by that gate's limit; NULL: there is none. */
+const void *gates_left(const struct gates *gates, const struct gate *gate);
+/* The allocation was made since gates_begin. */
+void gates_take(struct gates *gates, struct allocation *taken);
+/* As those of gate_limit. */
+uint64_t gates_number(const struct gates *gates, const struct node *node,
+                      const struct placement *placement);
+bool gates_judge(struct gates *gates, uint64_t number, enum reason *ret_reason);
+/* Whether room may have come since then, by ledger_freed, on nodes where nothing has changed. */
+bool gates_freed(const struct gates *gates, const struct ledger *ledger, uint64_t since);
+
+/* What limits lack on a node, for pods there to give back: gate_limit's. The first reason for which none of them
+ * helps; REASON_NONE: `ret_relief` is it, NULL if nothing is lacking. */
+struct gates_relief;
+enum reason gates_relieve(const struct gates *gates, const struct node *node,
+                          const struct node *seen, struct gates_relief **ret_relief);
+bool gates_suffice(const struct gates_relief *relief, const struct node *node); /* NULL: true */
+void gates_relief_free(struct gates_relief *relief); /* NULL is ignored */
 
 /* For who asks what would be if pods on the node terminated: the first objection that stays, else REASON_NONE; then
  * `ret_left` is the node, as it is seen, without what the pod may not use, or NULL: it may use all. */

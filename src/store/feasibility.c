@@ -79,18 +79,20 @@ void feasibility_init(struct feasibility *question, struct store *store,
     };
     work_begin(&question->work);
     question->barrier_work = constraints_size(pod->constraints) / WORK_VALUES;
-    question->ground = (struct gate_ground){store_gangs(store), store_nominations(store)};
+    question->ground = (struct gate_ground){question->ledger, store_quotas(store),
+                                            store_gangs(store), store_nominations(store)};
     gates_begin(&question->gates, store_parts(store), &question->ground,
-                &(struct gate_who){.uid = pod->uid ? pod->uid : "",
+                &(struct gate_who){.pod = pod,
+                                   .uid = pod->uid ? pod->uid : "",
                                    .ns = question->ns,
                                    .priority = pod->priority,
                                    .request = about->request,
                                    .now_ns = moment->now_ns,
-                                   .now_ms = moment->now_ms});
+                                   .now_ms = moment->now_ms},
+                about->without & WITHOUT_LIMITS);
     question->uid = pod->uid;
     question->priority = pod->priority;
     question->late_ms = pod->binds_late ? options->volume_bind_ms : 0;
-    question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);
     question->nominees = store_nominees(store, &question->admission, pod);
     arrivals_settle(question->arrivals, &question->turn);
     question->ordered =
@@ -108,7 +110,7 @@ static void forget_last(struct feasibility *question)
 
 void feasibility_clear(struct feasibility *question)
 {
-    g_clear_pointer(&question->room, quota_room_free);
+    gates_end(&question->gates);
     nominees_clear(&question->nominees);
     forget_last(question);
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
@@ -124,13 +126,7 @@ void feasibility_go_on(struct feasibility *question, struct store *store,
 
 void feasibility_note_taken(struct feasibility *question, struct allocation *taken)
 {
-    if (question->room)
-        quota_room_take(question->room, taken);
-}
-
-static const struct quota_room *limits(const struct feasibility *question)
-{
-    return question->without & WITHOUT_QUOTAS ? NULL : question->room;
+    gates_take(&question->gates, taken);
 }
 
 /* The card that a plan keeps for the pod, if it takes it. Not where the node side chooses, nor where it has pods
@@ -201,18 +197,18 @@ static enum reason pass_gates(struct feasibility *question, const struct node *n
 static enum reason ask(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement)
 {
-    const struct quota_room *room = limits(question);
+    const bool limited = question->gates.limits != 0;
     const bool calm = question->calm = is_calm(question, node);
     const uint32_t todo = gates_of(&question->gates, node);
     enum reason reason;
 
     forget_last(question);
-    if (calm && !todo && !room && !question->ordered) { /* most of most calls */
+    if (calm && !todo && !limited && !question->ordered) { /* most of most calls */
         question->seen = question->found = node;
         return admit(question, ret_placement);
     }
     /* What a quota leaves depends on the cards, and what older pods leave. */
-    if ((room || question->ordered) && !ret_placement)
+    if ((limited || question->ordered) && !ret_placement)
         ret_placement = &question->scratch;
     question->seen = calm ? node : nominees_see(&question->nominees, node);
     reason = gates_shut(&question->gates, todo, node, GATE_BEFORE_CARDS);
@@ -221,8 +217,9 @@ static enum reason ask(struct feasibility *question, const struct node *node,
     if (reason == REASON_NONE)
         reason = pass_gates(question, node, todo, ret_placement);
     question->found = question->seen;
+    question->limited = reason == REASON_NONE;
     if (reason == REASON_NONE)
-        reason = quota_room_refuse(room, question->seen, ret_placement);
+        reason = gates_refuse(&question->gates, question->seen, ret_placement);
     if (reason == REASON_NONE && question->ordered)
         reason = beside_older(question, node, ret_placement);
     return reason == REASON_NONE ? gates_shut(&question->gates, todo, node, GATE_LAST) : reason;
@@ -244,22 +241,19 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 enum reason feasibility_open(struct feasibility *question, const struct node *node,
                              struct feasibility_opening *ret_opening)
 {
-    const struct quota_room *room = limits(question);
     const struct node *seen;
-    enum reason reason, quotas;
+    enum reason reason;
 
+    *ret_opening = (struct feasibility_opening){0};
     forget_last(question);
     seen = question->seen = nominees_see(&question->nominees, node);
     reason = gates_open(&question->gates, node, seen, &question->left);
     if (reason != REASON_NONE)
         return reason;
-    quotas = quota_room_refuse(room, question->seen, NULL);
-    struct quota_relief *relief =
-        quotas != REASON_NONE ? quota_relief_new(room, node, question->priority) : NULL;
     if (question->left)
         question->seen = question->left->node;
-    *ret_opening = (struct feasibility_opening){question->seen, relief};
-    return relief ? REASON_NONE : quotas;
+    ret_opening->seen = question->seen;
+    return gates_relieve(&question->gates, node, seen, &ret_opening->relief);
 }
 
 /* --- those on their way --------------------------------------------------------------------- */
@@ -363,56 +357,44 @@ int32_t feasibility_ahead(const struct feasibility *question)
            question->n_equals;
 }
 
-bool feasibility_is_plain_beside_quotas(const struct feasibility *question)
+bool feasibility_is_plain_beside_limits(const struct feasibility *question)
 {
     return !question->ordered && !question->gates.all;
 }
 
 bool feasibility_is_plain(const struct feasibility *question)
 {
-    return !limits(question) && feasibility_is_plain_beside_quotas(question);
+    return question->gates.limits == 0 && feasibility_is_plain_beside_limits(question);
 }
 
-bool feasibility_lasts_beside_quotas(struct feasibility *question, const struct node *node)
+bool feasibility_lasts_beside_limits(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && !node->heartbeat.dialect &&
-           feasibility_is_plain_beside_quotas(question) && gates_of(&question->gates, node) == 0 &&
+           feasibility_is_plain_beside_limits(question) && gates_of(&question->gates, node) == 0 &&
            (is_calm(question, node) || (!hints_of(question->hints, node->name) &&
                                         nominees_see(&question->nominees, node) == node));
 }
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return !limits(question) && feasibility_lasts_beside_quotas(question, node);
-}
-
-bool feasibility_is_of_quotas(enum reason reason)
-{
-    return reason == REASON_QUOTA || reason == REASON_RESOURCE_QUOTA ||
-           reason == REASON_QUOTA_MAX || reason == REASON_QUOTA_LENT ||
-           reason == REASON_QUOTA_UNRECLAIMABLE || reason == REASON_QUOTA_UNKEPT ||
-           reason == REASON_QUOTA_COUNTING;
+    return question->gates.limits == 0 && feasibility_lasts_beside_limits(question, node);
 }
 
 struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason)
 {
-    const struct quota_room *room = limits(question);
-
-    if (!room || (reason != REASON_NONE && !feasibility_is_of_quotas(reason)))
+    if (question->gates.limits == 0 || !question->limited)
         return (struct node_verdict){reason, 0};
-    return (struct node_verdict){REASON_NONE,
-                                 quota_room_number(room, question->found, &question->scratch)};
+    return (struct node_verdict){
+        REASON_NONE, gates_number(&question->gates, question->found, &question->scratch)};
 }
 
-bool feasibility_recall(const struct feasibility *question, const struct node_verdict *verdict,
+bool feasibility_recall(struct feasibility *question, const struct node_verdict *verdict,
                         enum reason *ret_reason)
 {
-    struct quota_room *room = limits(question) ? question->room : NULL;
-
     *ret_reason = verdict->reason;
-    if (!room || verdict->reason != REASON_NONE)
+    if (question->gates.limits == 0 || verdict->reason != REASON_NONE)
         return true;
-    return verdict->number != 0 && quota_room_judge(room, verdict->number, ret_reason);
+    return gates_judge(&question->gates, verdict->number, ret_reason);
 }
 
 void feasibility_rate(const struct feasibility *question, const struct policy *policy,

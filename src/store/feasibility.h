@@ -14,7 +14,6 @@
 #include "core/constraints.h"
 #include "gate/gate.h"
 #include "policy/effort/work_meter.h"
-#include "queue/quota_relief.h"
 
 #include <gpuledger/ranking.h>
 
@@ -22,10 +21,10 @@ struct node_pulse; /* core/ledger.h */
 
 /* What is left out. */
 enum feasibility_without {
-    WITHOUT_ORDER = 1 << 0,    /* the order of arrival: it is neither looked at nor changed */
-    WITHOUT_QUOTAS = 1 << 1,   /* they can still be counted */
-    WITHOUT_WAITING = 1 << 2,  /* a node that would take the pod after a wait does not take it */
-    WITHOUT_PLUGIN = 1 << 3,   /* that a node's plugin is away: whoever asks waits for it himself, and
+    WITHOUT_ORDER = 1 << 0,   /* the order of arrival: it is neither looked at nor changed */
+    WITHOUT_LIMITS = 1 << 1,  /* quotas; they can still be counted */
+    WITHOUT_WAITING = 1 << 2, /* a node that would take the pod after a wait does not take it */
+    WITHOUT_PLUGIN = 1 << 3, /* that a node's plugin is away: whoever asks waits for it himself, and
                                 * has a deadline of his own */
 };
 
@@ -43,7 +42,6 @@ struct feasibility {
     struct arrivals *arrivals;
     struct admission_query admission;
     struct arrivals_query turn; /* points to `nominees`: a question stays where it is */
-    struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
     const struct strays *strays;
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
@@ -62,7 +60,8 @@ struct feasibility {
     uint32_t flags; /* the round in which those were flagged of which more matters; 0: none were */
 
     /* Of the node that was asked about last: */
-    bool calm; /* it was not flagged */
+    bool calm;               /* it was not flagged */
+    bool limited;            /* nothing but limits and what is asked after them may have objected */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
     struct what_if *left;    /* the same as a gate has narrowed it */
     const struct node *found; /* what was seen, but for what is kept for older pods */
@@ -103,16 +102,16 @@ int32_t feasibility_ahead(const struct feasibility *question);
 /* Whether the answer depends on nothing but the request and the node's version, so that it may be
  * remembered. Then the pod waits for nobody there. */
 bool feasibility_lasts(struct feasibility *question, const struct node *node);
-/* The same but for quotas: the answer was of the cards alone, or is a quota's. */
-bool feasibility_lasts_beside_quotas(struct feasibility *question, const struct node *node);
+/* The same but for limits: the answer was of the cards alone, or is a limit's. */
+bool feasibility_lasts_beside_limits(struct feasibility *question, const struct node *node);
 /* The same for all nodes of which feasibility_is_calm is true and was when it was remembered, as long as
  * their versions are: nothing of the pod but its request counts, nor who came before it. */
 bool feasibility_is_plain(const struct feasibility *question);
-bool feasibility_is_plain_beside_quotas(const struct feasibility *question);
+bool feasibility_is_plain_beside_limits(const struct feasibility *question);
 /* What is to be remembered of the node that was asked about last, without ret_placement, and lasts; and what follows
  * from it for this question. False: it is to be asked anew. */
 struct node_verdict feasibility_verdict(const struct feasibility *question, enum reason reason);
-bool feasibility_recall(const struct feasibility *question, const struct node_verdict *verdict,
+bool feasibility_recall(struct feasibility *question, const struct node_verdict *verdict,
                         enum reason *ret_reason);
 /* Nobody is on the way to the node or has room kept on it, and no gate has marked it, as far as the question, which is of
  * many, knows. */
@@ -136,18 +135,17 @@ struct feasibility_opening {
     const struct node
         *seen; /* with those for whom room is kept, without the cards and places that are
                               * left out; until the next question */
-    struct quota_relief
+    struct gates_relief
         *relief; /* what quotas lack, for pods there to give back; NULL: nothing. The caller's */
 };
 
 /* Whether the end of pods on the node, which is there, could let the pod in: REASON_NONE, or a reason that no
- * end there mends. preempt, its preview, reclaim and the choice of nodes that are kept for a group ask it. It asks
- * every rule but the cards, of which only the search for pods to end knows, and the order of arrival, which leaves
- * the room to an older pod, but not unused. `ret_opening` is set for REASON_NONE and for quotas. */
+ * end there mends. preempt, its preview, reclaim and the choice of nodes that are kept for a group ask it. It asks every
+ * rule but the cards, of which only the search for pods to end knows, and the order of arrival, which leaves the room
+ * to an older pod, but not unused. `seen` of `ret_opening` is NULL if a gate is shut; its relief is set for
+ * REASON_NONE. */
 enum reason feasibility_open(struct feasibility *question, const struct node *node,
                              struct feasibility_opening *ret_opening);
-/* The reason is of the quotas. */
-bool feasibility_is_of_quotas(enum reason reason);
 
 /* feasibility_ask, and kube-scheduler asks about the node at all. False as well where what the work may take
  * is spent (`work.cut`). */

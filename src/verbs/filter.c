@@ -56,7 +56,7 @@ static enum reason ask_node(struct steering *steering, struct node_book *book,
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
-    if (calm && !question->work.hasty && feasibility_lasts_beside_quotas(question, node)) {
+    if (calm && !question->work.hasty && feasibility_lasts_beside_limits(question, node)) {
         verdict = feasibility_verdict(question, reason);
         verdict_note(book, cursor, &verdict);
     }
@@ -140,7 +140,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
     struct node_book *book = NULL;
-    if (feasibility_is_plain_beside_quotas(&question))
+    if (feasibility_is_plain_beside_limits(&question))
         book = node_books_open(store_verdicts(call->extender->store), ledger, request,
                                question.admission.policy, question.admission.demand);
     const enum node_part part = book && !book->is_new ? NODE_PULSE : NODE_SUMMARY;

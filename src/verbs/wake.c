@@ -267,11 +267,7 @@ struct looking {
 static bool look_on(struct looking *looking, struct candidate *candidate,
                     struct feasibility *question)
 {
-    const bool anywhere =
-        question->room &&
-        (quota_room_elastic(question->room)
-             ? ledger_freed(question->ledger)
-             : ledger_freed_in(question->ledger, candidate->ns)) > candidate->freed;
+    const bool anywhere = gates_freed(&question->gates, question->ledger, candidate->freed);
     const uint32_t n = ledger_places(question->ledger);
     const uint64_t most = looking->steps + WAKE_HOLD_STEPS;
     bool found = false;

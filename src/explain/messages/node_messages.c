@@ -10,6 +10,7 @@
 #include "queue/share_amounts.h"
 #include "wire/switch_mark.h"
 #include "core/reason/reasons.h"
+#include "gate/quotas.h"
 
 #include <string.h>
 
@@ -233,7 +234,7 @@ static void tell_quota(const struct message_context *context)
 {
     struct quota_count count;
 
-    quota_room_count(context->question->room, context->node, &count);
+    quota_room_count(quotas_gate_room(&context->question->gates), context->node, &count);
     if (!count.model)
         g_string_append(context->text, "the namespace has a quota, and no label of the node says "
                                        "of which model its GPUs are (--quota-model-label)");
@@ -251,8 +252,8 @@ static void tell_resource_quota(const struct message_context *context)
 {
     struct resource_count count;
 
-    if (!resource_room_allows(quota_room_resources(context->question->room), context->node, NULL,
-                              &count))
+    if (!resource_room_allows(quota_room_resources(quotas_gate_room(&context->question->gates)),
+                              context->node, NULL, &count))
         printable_append(context->text,
                          "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
                          " of %" G_GINT64_FORMAT " (%s)",
@@ -274,8 +275,8 @@ static char *amount_text(const char *key, int64_t amount)
 
 static void tell_elastic_quota(const struct message_context *context)
 {
-    const struct elastic_room *room =
-        context->question->room ? quota_room_elastic(context->question->room) : NULL;
+    const struct quota_room *quotas = quotas_gate_room(&context->question->gates);
+    const struct elastic_room *room = quotas ? quota_room_elastic(quotas) : NULL;
     struct elastic_count count;
     int64_t wanted;
     const enum reason reason = elastic_room_refuse(room, context->node, NULL, &count, &wanted);

@@ -190,7 +190,7 @@ static bool opens(struct feasibility *question, const struct node *node,
     struct feasibility_opening opening = {0};
     const bool open = feasibility_open(question, node, &opening) == REASON_NONE && !opening.relief;
 
-    quota_relief_free(opening.relief);
+    gates_relief_free(opening.relief);
     *ret_seen = opening.seen;
     return open;
 }

@@ -2,6 +2,7 @@
 /* An elastic quota is larger, or somebody who counts in it or has borrowed from it ends. */
 #include "explain/remedy_search.h"
 #include "queue/quotas.h"
+#include "gate/quotas.h"
 
 #include <string.h>
 
@@ -27,8 +28,9 @@ static void try_raise(struct search *search, const struct node *node)
     struct placement placement;
     struct elastic_raise raise;
 
-    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
-    const struct elastic_room *room = question.room ? quota_room_elastic(question.room) : NULL;
+    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_LIMITS);
+    const struct quota_room *quotas = quotas_gate_room(&question.gates);
+    const struct elastic_room *room = quotas ? quota_room_elastic(quotas) : NULL;
     if (room && feasibility_ask(&question, node, &placement) == REASON_NONE &&
         elastic_room_raise(room, node, &placement, &raise)) {
         const char *what = raise.max ? "max" : "min";

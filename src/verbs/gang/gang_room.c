@@ -103,7 +103,7 @@ static bool place(struct choosing *choosing, struct what_if *what_if, struct gan
     choosing->kinds.work++;
     if (dialect_admit(what_if->node, &question->admission, &choosing->placement, &reason) ==
             ADMISSION_NO ||
-        quota_room_refuse(question->room, what_if->node, &choosing->placement) != REASON_NONE)
+        gates_refuse(&question->gates, what_if->node, &choosing->placement) != REASON_NONE)
         return false;
     struct allocation *allocation = what_if_allocation("", kind->priority, &choosing->placement);
     allocation->ns = question->ns;
@@ -121,7 +121,7 @@ static bool opens(struct gang_kind *kind, const struct node *node)
     struct feasibility_opening opening = {0};
     const enum reason reason = feasibility_open(&kind->question, node, &opening);
 
-    quota_relief_free(opening.relief);
+    gates_relief_free(opening.relief);
     return reason == REASON_NONE;
 }
 

@@ -155,9 +155,9 @@ static void look_away(struct preempt *preempt)
     recall_keep(preempt);
     store_unlock(store);
     for (size_t i = 0; i < preempt->args.n_nodes; i++)
-        quota_relief_free(preempt->candidates[i].relief);
+        gates_relief_free(preempt->candidates[i].relief);
     for (size_t i = 0; i < recall->n_absent; i++)
-        quota_relief_free(recall->candidates[i].relief);
+        gates_relief_free(recall->candidates[i].relief);
     g_ptr_array_unref(preempt->left_over);
     budgets_free(preempt->budgets);
     idleness_unref(preempt->idleness);

@@ -294,14 +294,14 @@ static void measure_lacks(const struct preempt_query *query, const struct node *
 /* What has to be so for the pod to come. */
 struct wish {
     struct admission_query admission;
-    const struct quota_relief *relief;
+    const struct gates_relief *relief;
 };
 
 static bool finds_room(const struct node *node, void *data)
 {
     struct wish *wish = data;
 
-    return quota_relief_suffices(wish->relief, node) &&
+    return gates_suffice(wish->relief, node) &&
            dialect_admits(node, &wish->admission) != ADMISSION_NO;
 }
 

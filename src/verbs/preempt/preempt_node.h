@@ -9,7 +9,7 @@
 #include "policy/victims/stand_in.h"
 #include "policy/victims/victims.h"
 #include "queue/budgets.h"
-#include "queue/quota_relief.h"
+#include "gate/gate.h"
 #include "wire/preemption.h"
 
 #include <gpuledger/dialect.h>
@@ -33,7 +33,7 @@ struct candidate {
     bool seen;
     struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
     bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
-    struct quota_relief *relief; /* NULL: quotas let the pod in as things are */
+    struct gates_relief *relief; /* NULL: limits let the pod in as things are */
     int64_t *priorities; /* of the CPU-only pods among those that are named, in the order of their
                           * names; INT64_MIN: of none; NULL: nothing was looked up */
 };
