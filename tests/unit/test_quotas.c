@@ -4,6 +4,7 @@
  */
 #include "quota_extender.h"
 #include "objects.h"
+#include "stopped_clock.h"
 #include "suite.h"
 
 #define CORE "tencent.com/vcuda-core"
@@ -254,7 +255,7 @@ static void refuse_and_let_grace_pass(void)
                                                    .limits = PAIRS({CORE, "100"}, {MEM, "4"})})});
     n_annotated = 0;
     expect("ml", "100", "");
-    g_usleep(1100 * 1000); /* as in test_wake */
+    clock_skip_ms(1100); /* as in test_wake */
     ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 0);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "literals.h"
+#include "stopped_clock.h"
 #include "suite.h"
 #include "world.h"
 
@@ -34,7 +35,7 @@ static void filter(const char *pod, const char *nodes)
 /* As if the pod had been refused longer ago than kube-scheduler needs to ask again. */
 static void let_grace_pass(void)
 {
-    g_usleep(1100 * 1000);
+    clock_skip_ms(1100);
 }
 
 static void end_old(void)

@@ -2,6 +2,7 @@
 /* What wake does at a time is bounded, whatever there is of nodes and pods, and nobody is passed over for it. */
 #include "literals.h"
 #include "objects.h"
+#include "stopped_clock.h"
 #include "suite.h"
 
 #include "core/ledger.h"
@@ -81,7 +82,7 @@ static void teardown(void)
 
 static void let_grace_pass(void)
 {
-    g_usleep(1100 * 1000); /* as in test_wake */
+    clock_skip_ms(1100);
 }
 
 /* Something became free everywhere before it. */
