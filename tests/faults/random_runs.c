@@ -502,7 +502,7 @@ int main(void)
     token_file = g_build_filename(directory, "token", NULL);
     record_file = g_build_filename(directory, "record", NULL);
     old_record_file = g_build_filename(directory, "record.1", NULL);
-    chance_init("faults", 200000);
+    chance_init("faults", 120000);
     if (trace)
         sim_trace_to(fopen(trace, "w"));
     log_configure(trace ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
