@@ -117,7 +117,8 @@ static void program_start(struct program *program, const struct crowd *crowd,
         .cluster = &program->made_up.cluster,
         .bind_timeout_ms = 1000,
     };
-    holds_measure(holds, program->extender.store);
+    if (holds)
+        holds_measure(holds, program->extender.store);
     const int file = g_file_open_tmp("gpuledger-bench-XXXXXX", &program->record, &failure);
     if (file < 0)
         g_error("%s", failure->message);
