@@ -366,6 +366,7 @@ START_TEST(each_answer_is_told_and_recorded)
     asked = order();
     asked.ender = told[_i].ender;
     asked.store = store;
+    asked.uid = NULL; /* any pod of that name */
     asked.note = "because";
     asked.whom = "ml/big";
     answer("/eviction ", FAKE_ALWAYS, told[_i].status, told[_i].text);
@@ -380,6 +381,7 @@ START_TEST(each_answer_is_told_and_recorded)
     ck_assert_uint_eq(count_events(NULL), n);
     if (n > 0)
         ck_assert_uint_eq(count_events(told[_i].event), n);
+    ck_assert_uint_eq(count_requests("/ml/events ", "\"uid\":\"u1\""), n);
     ck_assert_uint_eq(count_requests("/ml/events ", "ml/big"), 0);
     store_free(store);
     g_string_free(listener.heard, TRUE);

@@ -222,6 +222,16 @@ START_TEST(what_is_long_ago_is_forgotten)
 }
 END_TEST
 
+/* However long its answer takes. */
+START_TEST(what_is_under_way_keeps_its_place)
+{
+    begin(&(struct limits){.of[ENDER_PLAN].at_once = 2});
+    limiter_take(limiter, ENDER_PLAN, "x", "a", 0);
+    evict(ENDER_PLAN, "x", "b", GOING);
+    ck_assert_int_eq(limiter_forbids(limiter, ENDER_PLAN, "x", GOING), LIMIT_AT_ONCE);
+}
+END_TEST
+
 START_TEST(without_limits_any_number_ends)
 {
     begin(&(struct limits){0});
@@ -271,6 +281,7 @@ int main(void)
     tcase_add_test(tests, an_eviction_counts_from_its_answer);
     tcase_add_test(tests, what_is_not_known_counts_as_all_of_the_capability);
     tcase_add_test(tests, what_is_long_ago_is_forgotten);
+    tcase_add_test(tests, what_is_under_way_keeps_its_place);
     tcase_add_test(tests, without_limits_any_number_ends);
     tcase_add_test(tests, each_limit_has_its_words);
     tcase_add_test(tests, a_namespace_loses_no_more_than_it_may);

@@ -725,6 +725,41 @@ static void let_another_want(void)
     n_wanting = first_wanting + 1;
 }
 
+static void set_evictions(enum eviction outcome)
+{
+    for (int i = 0; i < LENDERS; i++)
+        lenders[i].evicted = outcome;
+}
+
+static void await_claims(guint n)
+{
+    for (int i = 0; i < 2000 && n_claims() != n; i++)
+        pass(1);
+    ck_assert_uint_eq(n_claims(), n);
+}
+
+/* A pod of the same controller has come meanwhile, so the next one begins anew. */
+START_TEST(a_claim_that_has_served_ends_the_pauses)
+{
+    let_one_want();
+    set_evictions(EVICTION_LATER);
+    await_claims(1);
+    await_claims(0); /* lapsed */
+    set_evictions(EVICTION_DONE);
+    for (int i = 0; i < 200 && n_evicted == 0; i++)
+        pass(1);
+    ck_assert(lenders[3].ending);
+    lenders[3].gone = come[0] = true;
+    await_claims(0);
+    n_wanting = 2;
+    set_evictions(EVICTION_LATER);
+    await_claims(1);
+    await_claims(0);
+    pass(80); /* not two minutes */
+    ck_assert_uint_eq(n_claims(), 1);
+}
+END_TEST
+
 /* Nobody has ended for the first, and the second has another UID. */
 START_TEST(a_pod_that_is_made_anew_waits_as_long)
 {
@@ -834,6 +869,7 @@ int main(void)
     tcase_add_loop_test(tests, claims_of_a_namespace_are_so_many_at_most, 0, 2);
     tcase_add_test(tests, a_namespace_whose_pods_do_not_come_waits_longer_each_time);
     tcase_add_test(tests, a_pod_that_is_made_anew_waits_as_long);
+    tcase_add_test(tests, a_claim_that_has_served_ends_the_pauses);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

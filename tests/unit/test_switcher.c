@@ -15,6 +15,15 @@ static const struct dialect_options no_options;
 static struct store *known;
 static struct cluster *cluster;
 static struct permits *permits;
+static unsigned n_terms, term_until; /* how often it was asked; how often it serves, 0: always */
+
+static uint64_t term_of(struct leadership *leadership)
+{
+    return term_until == 0 || n_terms++ < term_until ? 7 : 8;
+}
+
+static const struct leadership_ops ops = {.term = term_of};
+static struct leadership leader = {&ops};
 
 static void apply_node(void)
 {
@@ -30,6 +39,7 @@ static void apply_node(void)
 static void setup(void)
 {
     evicting_begin();
+    n_terms = term_until = 0;
     cluster = api_cluster_new(client);
     permits = permits_new(&(struct permits_options){.observes[ENDER_SWITCH] = true});
     known = store_new(&(struct store_options){.policy = &policies[0]});
@@ -68,6 +78,7 @@ static struct switcher *start(void)
                                                            .permits = permits,
                                                            .limits = {.drain_s = 600},
                                                            .dialects = &no_options},
+                                                  .leadership = &leader,
                                                   .interval_ms = INTERVAL_MS},
                        NULL);
 
@@ -118,6 +129,16 @@ START_TEST(of_a_node_that_comes_back_it_is_told_again)
 }
 END_TEST
 
+/* Another replica serves by the time that the node has its turn. */
+START_TEST(after_the_term_no_node_is_looked_at)
+{
+    term_until = 1;
+    struct switcher *switcher = start();
+    ck_assert_uint_eq(count_requests("GET /api/v1/nodes/n1 ", NULL), 0);
+    switcher_free(switcher);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("switcher");
@@ -126,6 +147,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, what_would_be_done_is_told_once);
     tcase_add_test(tcase, of_a_node_that_comes_back_it_is_told_again);
+    tcase_add_test(tcase, after_the_term_no_node_is_looked_at);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
