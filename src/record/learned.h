@@ -13,7 +13,7 @@
 #include "policy/demand.h"
 #include "json/json.h"
 
-/* `bare`: "withoutModel":true besides: decisions go without a value model until the next RECORD_OUTLOOK. */
+/* `bare`: "withoutModel":true besides: decisions go without a value model until the next OBSERVED_OUTLOOK. */
 void learned_encode(struct json_writer *writer, const struct demand *demand, bool bare);
 
 /* A demand that has learned this, and works nothing out yet; NULL, with an error, if it cannot be

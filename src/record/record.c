@@ -12,58 +12,60 @@
 
 #include <string.h>
 
-static const char *const record_kinds[RECORD_KIND_N] = {
-    [RECORD_LIST_BEGIN] = "list-begin",
-    [RECORD_LIST_END] = "list-end",
-    [RECORD_NODE] = "node",
-    [RECORD_NODE_GONE] = "node-gone",
-    [RECORD_POD] = "pod",
-    [RECORD_POD_GONE] = "pod-gone",
-    [RECORD_POD_VANISHED] = "pod-vanished",
-    [RECORD_RECONCILE] = "settle",
-    [RECORD_USAGE] = "usage",
-    [RECORD_GANGS] = "gangs",
-    [RECORD_POLICY] = "policy",
-    [RECORD_ARRIVALS] = "arrivals",
-    [RECORD_LEARNED] = "learned",
-    [RECORD_LEDGER] = "ledger",
-    [RECORD_CALL] = "call",
-    [RECORD_LOOK] = "look",
-    [RECORD_CONCLUDE] = "conclude",
-    [RECORD_WAITS] = "waits",
-    [RECORD_REJECTED] = "rejected",
-    [RECORD_REJECTS] = "rejects",
-    [RECORD_COMING] = "coming",
-    [RECORD_RESUME] = "resume",
-    [RECORD_TIME] = "time",
-    [RECORD_REFUSED] = "refused",
-    [RECORD_DROP] = "drop",
-    [RECORD_INHERIT] = "inherit",
-    [RECORD_PROMISE] = "promise",
-    [RECORD_PROMISE_GONE] = "promise-gone",
-    [RECORD_OUTLOOK_BEGUN] = "outlook-begun",
-    [RECORD_OUTLOOK] = "outlook",
-    [RECORD_CLAIMS] = "claims",
-    [RECORD_MOVE] = "move",
-    [RECORD_EVICTION] = "eviction",
-    [RECORD_BOOKING] = "booking",
-    [RECORD_LOST] = "lost",
-    [RECORD_HEADER] = "header",
-    [RECORD_END] = "end",
+const struct record_row record_rows[RECORD_KIND_N] = {
+    [OBSERVED_LIST_BEGIN] = {"list-begin", .is_event = true},
+    [OBSERVED_LIST_END] = {"list-end", .is_event = true},
+    [OBSERVED_NODE] = {"node", .is_event = true, .has_object = true},
+    [OBSERVED_NODE_GONE] = {"node-gone", .is_event = true},
+    [OBSERVED_POD] = {"pod", .is_event = true, .has_object = true},
+    [OBSERVED_POD_ENDED] = {"pod-gone", .is_event = true},
+    [OBSERVED_POD_VANISHED] = {"pod-vanished", .is_event = true},
+    [OBSERVED_ASKED_POD] = {"settle", .is_event = true, .has_object = true},
+    [OBSERVED_USAGE] = {"usage", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_GANGS] = {"gangs", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_POLICY] = {"policy", .is_event = true},
+    [OBSERVED_ARRIVALS] = {"arrivals", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_LEARNED] = {"learned", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_LEDGER] = {"ledger", .is_event = true, .has_object = true},
+    [OBSERVED_CALL] = {"call"},
+    [OBSERVED_LOOK] = {"look"},
+    [OBSERVED_CONCLUSION] = {"conclude", .is_event = true},
+    [OBSERVED_WAITS] = {"waits", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_POD_REJECTED] = {"rejected", .is_event = true},
+    [OBSERVED_PART] = {"rejects", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_COMING] = {"coming", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_RESUME] = {"resume", .is_event = true},
+    [OBSERVED_TIME] = {"time", .is_event = true},
+    [OBSERVED_REFUSED] = {"refused", .is_event = true},
+    [OBSERVED_DROPPED] = {"drop", .is_event = true},
+    [OBSERVED_INHERITED] = {"inherit", .is_event = true, .has_booking = true},
+    [OBSERVED_PROMISE] = {"promise", .is_event = true, .has_object = true},
+    [OBSERVED_PROMISE_GONE] = {"promise-gone", .is_event = true},
+    [OBSERVED_OUTLOOK_BEGUN] = {"outlook-begun", .is_event = true},
+    [OBSERVED_OUTLOOK] = {"outlook", .is_event = true},
+    [OBSERVED_CLAIMS] = {"claims", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_MOVE] = {"move", .is_event = true},
+    [OBSERVED_EVICTION] = {"eviction", .is_event = true},
+    [RECORD_BOOKING] = {"booking", .is_event = true, .has_booking = true},
+    [RECORD_LOST] = {"lost"},
+    [RECORD_HEADER] = {"header"},
+    [RECORD_END] = {"end"},
+    [OBSERVED_OBJECT] = {.is_event = true, .has_object = true},
+    [OBSERVED_OBJECT_GONE] = {.is_event = true, .has_object = true},
 };
 
-const char *record_kind_name(enum record_kind kind, enum feed feed)
+const char *record_kind_name(int kind, enum feed feed)
 {
-    return kind == RECORD_OBJECT        ? kinds[feed]->name
-           : kind == RECORD_OBJECT_GONE ? kinds[feed]->gone
-                                        : record_kinds[kind];
+    return kind == OBSERVED_OBJECT        ? kinds[feed]->name
+           : kind == OBSERVED_OBJECT_GONE ? kinds[feed]->gone
+                                          : record_rows[kind].name;
 }
 
-bool record_kind_find(const char *name, enum record_kind *ret_kind, enum feed *ret_feed)
+bool record_kind_find(const char *name, int *ret_kind, enum feed *ret_feed)
 {
     for (int kind = 0; kind < RECORD_KIND_N; kind++) {
-        if (g_strcmp0(name, record_kinds[kind]) == 0) {
-            *ret_kind = (enum record_kind)kind;
+        if (g_strcmp0(name, record_rows[kind].name) == 0) {
+            *ret_kind = kind;
             return true;
         }
     }
@@ -71,7 +73,7 @@ bool record_kind_find(const char *name, enum record_kind *ret_kind, enum feed *r
         const bool gone = g_str_equal(name, kinds[feed]->gone);
         if (!gone && !g_str_equal(name, kinds[feed]->name))
             continue;
-        *ret_kind = gone ? RECORD_OBJECT_GONE : RECORD_OBJECT;
+        *ret_kind = gone ? OBSERVED_OBJECT_GONE : OBSERVED_OBJECT;
         *ret_feed = (enum feed)feed;
         return true;
     }
@@ -106,8 +108,7 @@ void record_free(struct record *record)
     g_free(record);
 }
 
-static struct record *begin(enum record_kind kind, enum feed feed, uint64_t number,
-                            struct json_writer *writer)
+static struct record *begin(int kind, enum feed feed, uint64_t number, struct json_writer *writer)
 {
     struct record *record = g_new0(struct record, 1);
 
@@ -280,45 +281,6 @@ static void write_held(struct json_writer *writer, const struct held_node *node)
 
 /* --- observations --------------------------------------------------------------------------- */
 
-static const enum record_kind record_kinds_told[] = {
-    [OBSERVED_LIST_BEGIN] = RECORD_LIST_BEGIN,
-    [OBSERVED_LIST_END] = RECORD_LIST_END,
-    [OBSERVED_NODE] = RECORD_NODE,
-    [OBSERVED_NODE_GONE] = RECORD_NODE_GONE,
-    [OBSERVED_POD] = RECORD_POD,
-    [OBSERVED_UNREAD_POD] = RECORD_POD,
-    [OBSERVED_ASKED_POD] = RECORD_RECONCILE,
-    [OBSERVED_POD_ENDED] = RECORD_POD_GONE,
-    [OBSERVED_POD_VANISHED] = RECORD_POD_VANISHED,
-    [OBSERVED_POD_REJECTED] = RECORD_REJECTED,
-    [OBSERVED_OBJECT] = RECORD_OBJECT,
-    [OBSERVED_OBJECT_GONE] = RECORD_OBJECT_GONE,
-    [OBSERVED_POLICY] = RECORD_POLICY,
-    [OBSERVED_RESUME] = RECORD_RESUME,
-    [OBSERVED_TIME] = RECORD_TIME,
-    [OBSERVED_REFUSED] = RECORD_REFUSED,
-    [OBSERVED_DROPPED] = RECORD_DROP,
-    [OBSERVED_INHERITED] = RECORD_INHERIT,
-    [OBSERVED_CALL] = RECORD_CALL,
-    [OBSERVED_LOOK] = RECORD_LOOK,
-    [OBSERVED_CONCLUSION] = RECORD_CONCLUDE,
-    [OBSERVED_ARRIVALS] = RECORD_ARRIVALS,
-    [OBSERVED_WAITS] = RECORD_WAITS,
-    [OBSERVED_PART] = RECORD_REJECTS,
-    [OBSERVED_COMING] = RECORD_COMING,
-    [OBSERVED_LEDGER] = RECORD_LEDGER,
-    [OBSERVED_LEARNED] = RECORD_LEARNED,
-    [OBSERVED_USAGE] = RECORD_USAGE,
-    [OBSERVED_GANGS] = RECORD_GANGS,
-    [OBSERVED_PROMISE] = RECORD_PROMISE,
-    [OBSERVED_PROMISE_GONE] = RECORD_PROMISE_GONE,
-    [OBSERVED_OUTLOOK_BEGUN] = RECORD_OUTLOOK_BEGUN,
-    [OBSERVED_OUTLOOK] = RECORD_OUTLOOK,
-    [OBSERVED_CLAIMS] = RECORD_CLAIMS,
-    [OBSERVED_MOVE] = RECORD_MOVE,
-    [OBSERVED_EVICTION] = RECORD_EVICTION,
-};
-
 static uint64_t number_of(const struct observation *what)
 {
     if (what->what == OBSERVED_CALL)
@@ -353,11 +315,8 @@ static void write_fields(struct record *record, struct json_writer *writer,
         node_view_encode(begin_object(record, writer, "object"), what->node);
         break;
     case OBSERVED_POD:
+        record->unread = what->unread;
         write_pod(record, writer, what, (enum trust)what->trust);
-        break;
-    case OBSERVED_UNREAD_POD:
-        record->unread = true;
-        write_pod(record, writer, what, TRUST_ANNOTATIONS);
         break;
     case OBSERVED_ASKED_POD:
         record->key = g_strdup(what->pod->uid);
@@ -467,6 +426,8 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_LEARNED:
         learned_encode(begin_object(record, writer, "object"), what->demand, what->bare);
         break;
+    case OBSERVED_N:
+        break;
     }
     json_end_object(writer);
 }
@@ -478,7 +439,7 @@ struct record *record_new(const struct observation *what)
 
     if (number == 0)
         return NULL;
-    struct record *record = begin(record_kinds_told[what->what], what->feed, number, &writer);
+    struct record *record = begin((int)what->what, what->feed, number, &writer);
     write_fields(record, &writer, what);
     return record;
 }

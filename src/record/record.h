@@ -58,53 +58,27 @@
 #include "store/observer.h"
 #include "wire/kubernetes.h"
 
+/* What a line is: what was observed (store/observer.h), or one of these. */
 enum record_kind {
-    RECORD_LIST_BEGIN,
-    RECORD_LIST_END,
-    RECORD_NODE,
-    RECORD_NODE_GONE,
-    RECORD_POD,
-    RECORD_POD_GONE,
-    RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
-    RECORD_RECONCILE,    /* a pod that was asked for */
-    RECORD_OBJECT,       /* of any other kind of the table (store/kinds/kind.h), and: */
-    RECORD_OBJECT_GONE,
-    RECORD_USAGE, /* which pods a source outside has told to be idle */
-    RECORD_GANGS, /* what has come of groups, by now, and where they have places */
-    RECORD_POLICY,
-    RECORD_ARRIVALS, /* what has come of waiting by now */
-    RECORD_LEARNED,  /* what policies have learned by now, and begin anew from */
-    RECORD_LEDGER,   /* what every pod holds by now */
-    RECORD_CALL,
-    RECORD_LOOK,
-    RECORD_CONCLUDE,
-    RECORD_WAITS,    /* who has been waited for, and since when, by now */
-    RECORD_REJECTED, /* kubelet has rejected a pod */
-    RECORD_COMING, /* whose room is kept on their way to bind, and which schedulers have asked, by now */
-    RECORD_REJECTS,       /* which pods it has rejected, and which nodes are left out, by now */
-    RECORD_RESUME,        /* a node is left out no longer */
-    RECORD_TIME,          /* nobody is waited for any longer who was for too long (queue/waits.h) */
-    RECORD_REFUSED,       /* no Binding of a booking was carried out */
-    RECORD_DROP,          /* an allocation that was found to have no pod */
-    RECORD_INHERIT,       /* a booking that another replica left */
-    RECORD_PROMISE,       /* one is stray (queue/strays.h) */
-    RECORD_PROMISE_GONE,  /* or not, or no longer */
-    RECORD_OUTLOOK_BEGUN, /* a value model is being made of what is known here */
-    RECORD_OUTLOOK,       /* decisions go by it from here on */
-    RECORD_CLAIMS,        /* all claims on lent quota */
-    RECORD_MOVE,          /* a step of a plan that is carried out; changes nothing by itself */
-    RECORD_EVICTION,      /* the answer to one; changes nothing by itself */
-    RECORD_BOOKING,       /* one that was open where the file begins */
-    RECORD_LOST,          /* that many are missing here */
+    RECORD_BOOKING = OBSERVED_N, /* one that was open where the file begins */
+    RECORD_LOST,                 /* that many are missing here */
     RECORD_HEADER,
     RECORD_END,
     RECORD_KIND_N
 };
 
-/* As the line says it; `feed`: of RECORD_OBJECT and RECORD_OBJECT_GONE. */
-const char *record_kind_name(enum record_kind kind, enum feed feed);
+struct record_row {
+    const char *name;
+    bool is_event; /* it changes the store */
+    bool has_object, has_booking;
+    bool latest; /* the last one is what counts; a file that goes on from others begins with it */
+};
+extern const struct record_row record_rows[RECORD_KIND_N];
+
+/* As the line says it; `feed`: of OBSERVED_OBJECT and OBSERVED_OBJECT_GONE. */
+const char *record_kind_name(int kind, enum feed feed);
 /* False: there is none of that name. */
-bool record_kind_find(const char *name, enum record_kind *ret_kind, enum feed *ret_feed);
+bool record_kind_find(const char *name, int *ret_kind, enum feed *ret_feed);
 extern const char *const record_steps[ATTEMPT_STEP_N];
 
 #define RECORD_FORMAT 5
@@ -120,8 +94,8 @@ extern const char *const record_steps[ATTEMPT_STEP_N];
 #define RECORD_LINE_MAX ((size_t)64 << 20)
 
 struct record {
-    enum record_kind kind;
-    enum feed feed; /* of a list, and of an object of RECORD_OBJECT */
+    int kind;       /* enum observed or enum record_kind */
+    enum feed feed; /* of a list, and of an object of OBSERVED_OBJECT */
     uint64_t number;
     char *key;        /* the object's: a UID, a name, "NAMESPACE/NAME" */
     GString *text;    /* the line without its end */
@@ -134,11 +108,11 @@ struct record {
     char *scheduler;  /* NULL: the usual one */
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
     int64_t change_ms; /* monotonic: since when a node is being changed; 0: it is not */
-    bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
+    bool confirmed;    /* OBSERVED_ASKED_POD: as good as the watch's word */
     const struct dialect *dialect; /* of a promise */
-    enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
-    enum verb verb;          /* RECORD_CALL */
-    GString *body, *reply;   /* RECORD_CALL: as they came and went; the writer adds them */
+    enum bind_result result; /* OBSERVED_CONCLUSION; of a look: BOUND if it booked something */
+    enum verb verb;          /* OBSERVED_CALL */
+    GString *body, *reply;   /* OBSERVED_CALL: as they came and went; the writer adds them */
 };
 
 void record_free(struct record *record);

@@ -7,8 +7,8 @@
 #include "record/record.h"
 
 struct record_line {
-    enum record_kind kind;
-    enum feed of; /* of an object of RECORD_OBJECT and RECORD_OBJECT_GONE */
+    int kind;     /* as of struct record */
+    enum feed of; /* of an object of OBSERVED_OBJECT and OBSERVED_OBJECT_GONE */
     int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry,
         change_ms;
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;

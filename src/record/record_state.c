@@ -7,7 +7,7 @@
 
 /* An object, or a pod's open booking. */
 struct known {
-    enum record_kind kind;
+    int kind;
     char *key;           /* the record's; its table's, too */
     uint64_t number;     /* when it was first heard of; the order of arrival follows it */
     uint32_t generation; /* the list of its feed that named it last */
@@ -37,15 +37,9 @@ struct record_state {
     bool listing[FEEDS_MAX];
     bool
         listed[FEEDS_MAX]; /* what is known is all that the store knows; at first that is nothing */
-    char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
-    char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
-    char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
-    char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
-    char *coming;  /* the last RECORD_COMING's object; NULL: the same */
-    char *gangs;   /* the last RECORD_GANGS's object; NULL: the same */
-    char *usage;   /* the last RECORD_USAGE's object; NULL: the same */
-    char *claims;  /* the last RECORD_CLAIMS's object; NULL: there are none */
-    char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
+    char *policy;          /* the last OBSERVED_POLICY's line without its number, or NULL */
+    char *latest
+        [RECORD_KIND_N]; /* of such kinds, the last one's object; NULL: none since some were lost */
 };
 
 static void known_free(gpointer data)
@@ -77,6 +71,12 @@ struct record_state *record_state_new(void)
     return state;
 }
 
+static void forget_latest(struct record_state *state)
+{
+    for (int kind = 0; kind < RECORD_KIND_N; kind++)
+        g_clear_pointer(&state->latest[kind], g_free);
+}
+
 void record_state_free(struct record_state *state)
 {
     for (int feed = 0; feed < kinds_n; feed++)
@@ -84,14 +84,7 @@ void record_state_free(struct record_state *state)
     g_hash_table_unref(state->promises);
     g_hash_table_unref(state->bookings);
     g_free(state->policy);
-    g_free(state->arrivals);
-    g_free(state->learned);
-    g_free(state->waits);
-    g_free(state->rejects);
-    g_free(state->coming);
-    g_free(state->gangs);
-    g_free(state->usage);
-    g_free(state->claims);
+    forget_latest(state);
     g_free(state);
 }
 
@@ -253,7 +246,7 @@ static void note_list(struct record_state *state, const struct record *record)
 {
     const enum feed feed = record->feed;
 
-    if (record->kind == RECORD_LIST_BEGIN) {
+    if (record->kind == OBSERVED_LIST_BEGIN) {
         state->listing[feed] = true;
         state->generation[feed]++;
         return;
@@ -298,107 +291,67 @@ static void drop_promises(struct record_state *state, const char *uid)
 void record_state_note(struct record_state *state, const struct record *record)
 {
     switch (record->kind) {
-    case RECORD_LIST_BEGIN:
-    case RECORD_LIST_END:
+    case OBSERVED_LIST_BEGIN:
+    case OBSERVED_LIST_END:
         note_list(state, record);
         break;
-    case RECORD_NODE:
+    case OBSERVED_NODE:
         note_object(state, FEED_NODES, record);
         break;
-    case RECORD_OBJECT:
+    case OBSERVED_OBJECT:
         note_object(state, record->feed, record);
         break;
-    case RECORD_POD:
+    case OBSERVED_POD:
         note_pod(state, record);
         break;
-    case RECORD_NODE_GONE:
+    case OBSERVED_NODE_GONE:
         g_hash_table_remove(state->objects[FEED_NODES], record->key);
         break;
-    case RECORD_OBJECT_GONE:
+    case OBSERVED_OBJECT_GONE:
         g_hash_table_remove(state->objects[record->feed], record->key);
         break;
-    case RECORD_PROMISE:
+    case OBSERVED_PROMISE:
         note_promise(state, record);
         break;
-    case RECORD_PROMISE_GONE:
+    case OBSERVED_PROMISE_GONE:
         drop_promise(state, record->dialect, record->key);
         break;
-    case RECORD_POD_VANISHED:
+    case OBSERVED_POD_VANISHED:
         drop_promises(state, record->key);
         G_GNUC_FALLTHROUGH;
-    case RECORD_POD_GONE:
-    case RECORD_REJECTED:
+    case OBSERVED_POD_ENDED:
+    case OBSERVED_POD_REJECTED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
         g_hash_table_remove(state->bookings, record->key);
         break;
-    case RECORD_DROP:
+    case OBSERVED_DROPPED:
         g_hash_table_remove(state->bookings, record->key);
         break;
-    case RECORD_RECONCILE:
+    case OBSERVED_ASKED_POD:
         note_settled(state, record);
         break;
-    case RECORD_LOOK:
+    case OBSERVED_LOOK:
         if (record->result == BIND_RESULT_BOUND)
             note_booking(state, record, ALLOCATION_ASSUMED);
         break;
-    case RECORD_INHERIT:
+    case OBSERVED_INHERITED:
         note_booking(state, record, ALLOCATION_UNKNOWN);
         break;
-    case RECORD_CONCLUDE:
+    case OBSERVED_CONCLUSION:
         note_end_of_bind(state, record);
         break;
-    case RECORD_POLICY:
+    case OBSERVED_POLICY:
         g_free(state->policy);
         state->policy = g_strconcat("{", strstr(record->text->str, "\"kind\""), NULL);
         break;
-    case RECORD_ARRIVALS:
-        g_free(state->arrivals);
-        state->arrivals = object_text(record);
-        break;
-    case RECORD_WAITS:
-        g_free(state->waits);
-        state->waits = object_text(record);
-        break;
-    case RECORD_REJECTS:
-        g_free(state->rejects);
-        state->rejects = object_text(record);
-        break;
-    case RECORD_COMING:
-        g_free(state->coming);
-        state->coming = object_text(record);
-        break;
-    case RECORD_GANGS:
-        g_free(state->gangs);
-        state->gangs = object_text(record);
-        break;
-    case RECORD_USAGE:
-        g_free(state->usage);
-        state->usage = object_text(record);
-        break;
-    case RECORD_CLAIMS:
-        g_free(state->claims);
-        state->claims = object_text(record);
-        break;
-    case RECORD_LEARNED:
-        g_free(state->learned);
-        state->learned = object_text(record);
-        break;
-    case RECORD_REFUSED:
+    case OBSERVED_REFUSED:
         note_refused(state, record->key);
         break;
-    case RECORD_CALL:
-    case RECORD_LEDGER:
-    case RECORD_TIME:
-    case RECORD_RESUME:
-    case RECORD_OUTLOOK_BEGUN:
-    case RECORD_OUTLOOK:
-    case RECORD_MOVE:
-    case RECORD_EVICTION:
-    case RECORD_BOOKING:
-    case RECORD_LOST:
-    case RECORD_HEADER:
-    case RECORD_END:
-    case RECORD_KIND_N:
+    default:
+        if (record_rows[record->kind].latest) {
+            g_free(state->latest[record->kind]);
+            state->latest[record->kind] = object_text(record);
+        }
         break;
     }
 }
@@ -408,14 +361,7 @@ void record_state_lose(struct record_state *state)
     memset(state->listing, 0, sizeof state->listing);
     memset(state->listed, 0, sizeof state->listed);
     g_hash_table_remove_all(state->bookings);
-    g_clear_pointer(&state->arrivals, g_free);
-    g_clear_pointer(&state->learned, g_free);
-    g_clear_pointer(&state->waits, g_free);
-    g_clear_pointer(&state->rejects, g_free);
-    g_clear_pointer(&state->coming, g_free);
-    g_clear_pointer(&state->gangs, g_free);
-    g_clear_pointer(&state->usage, g_free);
-    g_clear_pointer(&state->claims, g_free);
+    forget_latest(state);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -427,7 +373,7 @@ static void begin_line_of(struct json_writer *writer, GString *text, const char 
     json_key_string(writer, "kind", kind);
 }
 
-static void begin_line(struct json_writer *writer, GString *text, enum record_kind kind)
+static void begin_line(struct json_writer *writer, GString *text, int kind)
 {
     begin_line_of(writer, text, record_kind_name(kind, FEED_NODES));
 }
@@ -446,7 +392,7 @@ static void end_with(struct json_writer *writer, const char *key, const char *ob
     end_line(writer);
 }
 
-static void write_object(GString *text, enum record_kind kind, const char *object)
+static void write_object(GString *text, int kind, const char *object)
 {
     struct json_writer writer;
 
@@ -458,7 +404,7 @@ static void write_settled(GString *text, bool confirmed, const char *pod, const 
 {
     struct json_writer writer;
 
-    begin_line(&writer, text, RECORD_RECONCILE);
+    begin_line(&writer, text, OBSERVED_ASKED_POD);
     json_key_bool(&writer, "confirmed", confirmed);
     record_write_quota(&writer, quota);
     end_with(&writer, "object", pod);
@@ -471,7 +417,7 @@ static void write_refused(GString *text, const struct known *booking)
 
     if (!booking->refused)
         return;
-    begin_line(&writer, text, RECORD_REFUSED);
+    begin_line(&writer, text, OBSERVED_REFUSED);
     json_key_string(&writer, "key", booking->key);
     end_line(&writer);
     if (booking->asked)
@@ -495,7 +441,7 @@ static void write_settlement(GString *text, const struct known *booking)
         return;
     write_settled(text, false, booking->settled, booking->quota);
     if (booking->state == ALLOCATION_UNKNOWN) { /* what was settled is in distrust again */
-        begin_line(&writer, text, RECORD_CONCLUDE);
+        begin_line(&writer, text, OBSERVED_CONCLUSION);
         json_key_string(&writer, "key", booking->key);
         json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
         end_line(&writer);
@@ -539,7 +485,7 @@ static void write_open(GString *text, const struct known *booking)
     write_settlement(text, booking);
 }
 
-static void write_list(GString *text, enum record_kind kind, int feed)
+static void write_list(GString *text, int kind, int feed)
 {
     struct json_writer writer;
 
@@ -568,28 +514,33 @@ static void write_promises(const struct record_state *state, GString *text, bool
     for (const GList *item = promises; item; item = item->next) {
         const struct known *known = item->data;
         if (!named || known->generation == state->generation[FEED_PODS])
-            write_object(text, RECORD_PROMISE, known->text);
+            write_object(text, OBSERVED_PROMISE, known->text);
     }
 }
 
 void record_state_write(const struct record_state *state, GString *text)
 {
+    /* Arrivals after all that books room: an arrival's place is settled for the bookings of that moment. */
+    static const enum observed latest[] = {OBSERVED_CLAIMS,   OBSERVED_WAITS,  OBSERVED_PART,
+                                           OBSERVED_COMING,   OBSERVED_GANGS,  OBSERVED_USAGE,
+                                           OBSERVED_ARRIVALS, OBSERVED_LEARNED};
+
     if (state->policy)
         g_string_append_printf(text, "%s\n", state->policy);
     for (int feed = 0; feed < kinds_n; feed++) {
         g_autoptr(GList) objects = in_order(state->objects[feed]);
 
-        write_list(text, RECORD_LIST_BEGIN, feed);
+        write_list(text, OBSERVED_LIST_BEGIN, feed);
         for (const GList *item = objects; item; item = item->next)
             write_known(text, kinds[feed], item->data);
         if (feed == FEED_PODS)
             write_promises(state, text, false);
         if (state->listed[feed])
-            write_list(text, RECORD_LIST_END, feed);
+            write_list(text, OBSERVED_LIST_END, feed);
         if (!state->listing[feed])
             continue;
         /* The list under way will sweep what it has not named. */
-        write_list(text, RECORD_LIST_BEGIN, feed);
+        write_list(text, OBSERVED_LIST_BEGIN, feed);
         for (const GList *item = objects; item; item = item->next) {
             const struct known *known = item->data;
             if (known->generation == state->generation[feed])
@@ -601,21 +552,8 @@ void record_state_write(const struct record_state *state, GString *text)
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
         write_open(text, item->data);
-    if (state->claims)
-        write_object(text, RECORD_CLAIMS, state->claims);
-    if (state->waits)
-        write_object(text, RECORD_WAITS, state->waits);
-    if (state->rejects)
-        write_object(text, RECORD_REJECTS, state->rejects);
-    if (state->coming)
-        write_object(text, RECORD_COMING, state->coming);
-    if (state->gangs)
-        write_object(text, RECORD_GANGS, state->gangs);
-    if (state->usage)
-        write_object(text, RECORD_USAGE, state->usage);
-    /* After all that books room: an arrival's place is settled for the bookings of that moment. */
-    if (state->arrivals)
-        write_object(text, RECORD_ARRIVALS, state->arrivals);
-    if (state->learned)
-        write_object(text, RECORD_LEARNED, state->learned);
+    for (size_t i = 0; i < G_N_ELEMENTS(latest); i++) {
+        if (state->latest[latest[i]])
+            write_object(text, latest[i], state->latest[latest[i]]);
+    }
 }

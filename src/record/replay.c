@@ -100,56 +100,13 @@ static bool note_end(struct replay *replay, const struct record_line *line, GErr
     return !line->object || replay_ledger(replay, &at, error);
 }
 
-/* What comes of it are events of their own: the pod ends, another one is bound. */
-static bool pass_over(struct replay *replay, const struct record_line *line, GError **error)
+static bool play(struct replay *replay, const struct record_line *line, GError **error)
 {
-    return true;
+    return line->kind == RECORD_HEADER ? read_header(replay, line, error)
+           : line->kind == RECORD_END  ? note_end(replay, line, error)
+           : line->kind == RECORD_LOST ? lose(replay, line, error)
+                                       : replay_event(replay, line, error);
 }
-
-static const struct {
-    bool (*play)(struct replay *replay, const struct record_line *line, GError **error);
-    bool is_event, has_object, has_booking;
-} kinds[RECORD_KIND_N] = {
-    [RECORD_LIST_BEGIN] = {replay_event, .is_event = true},
-    [RECORD_LIST_END] = {replay_event, .is_event = true},
-    [RECORD_NODE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_NODE_GONE] = {replay_event, .is_event = true},
-    [RECORD_POD] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_POD_GONE] = {replay_event, .is_event = true},
-    [RECORD_POD_VANISHED] = {replay_event, .is_event = true},
-    [RECORD_RECONCILE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_OBJECT] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_OBJECT_GONE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_GANGS] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_USAGE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_CLAIMS] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_POLICY] = {replay_event, .is_event = true},
-    [RECORD_ARRIVALS] = {replay_arrivals, .is_event = true, .has_object = true},
-    [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},
-    [RECORD_LEDGER] = {replay_ledger, .is_event = true, .has_object = true},
-    [RECORD_CALL] = {replay_call},
-    [RECORD_LOOK] = {replay_look},
-    [RECORD_CONCLUDE] = {replay_booking, .is_event = true},
-    [RECORD_WAITS] = {replay_waits, .is_event = true, .has_object = true},
-    [RECORD_REJECTED] = {replay_event, .is_event = true},
-    [RECORD_REJECTS] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_COMING] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_RESUME] = {replay_event, .is_event = true},
-    [RECORD_TIME] = {replay_booking, .is_event = true},
-    [RECORD_REFUSED] = {replay_booking, .is_event = true},
-    [RECORD_DROP] = {replay_booking, .is_event = true},
-    [RECORD_INHERIT] = {replay_booking, .is_event = true, .has_booking = true},
-    [RECORD_PROMISE] = {replay_event, .is_event = true, .has_object = true},
-    [RECORD_PROMISE_GONE] = {replay_event, .is_event = true},
-    [RECORD_OUTLOOK_BEGUN] = {replay_event, .is_event = true},
-    [RECORD_OUTLOOK] = {replay_event, .is_event = true},
-    [RECORD_MOVE] = {pass_over, .is_event = true},
-    [RECORD_EVICTION] = {pass_over, .is_event = true},
-    [RECORD_BOOKING] = {replay_booking, .is_event = true, .has_booking = true},
-    [RECORD_LOST] = {lose},
-    [RECORD_HEADER] = {read_header},
-    [RECORD_END] = {note_end},
-};
 
 /* Numbers follow each other; lines of what was known before have none. */
 static bool check_number(struct replay *replay, const struct record_line *line, GError **error)
@@ -183,8 +140,8 @@ bool replay_line(struct replay *replay, const char *text, size_t length, GError 
         return false;
     if (!replay->extender.store && line.kind != RECORD_HEADER)
         return replay_fail(error, "a record begins with a header");
-    if ((kinds[line.kind].has_object && !line.object) ||
-        (kinds[line.kind].has_booking && !line.booking))
+    if ((record_rows[line.kind].has_object && !line.object) ||
+        (record_rows[line.kind].has_booking && !line.booking))
         return replay_fail(error, "field 'object' or 'booking': missing");
     if (!check_number(replay, &line, error))
         return false;
@@ -192,8 +149,8 @@ bool replay_line(struct replay *replay, const char *text, size_t length, GError 
         return true;
     if (replay->extender.store)
         store_set_moment(replay->extender.store, &line.moment);
-    replay->summary.events += kinds[line.kind].is_event;
-    const bool played = kinds[line.kind].play(replay, &line, error);
+    replay->summary.events += record_rows[line.kind].is_event;
+    const bool played = play(replay, &line, error);
     if (replay->extender.store)
         store_set_moment(replay->extender.store, NULL);
     return played;

@@ -93,11 +93,11 @@ static bool conclude(struct replay *replay, const struct record_line *line, GErr
 
 static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct record_line *line,
                                             GError **error) = {
-    [RECORD_CONCLUDE] = conclude,
-    [RECORD_DROP] = drop_booking,
-    [RECORD_TIME] = end_waits,
-    [RECORD_REFUSED] = refuse_booking,
-    [RECORD_INHERIT] = inherit_booking,
+    [OBSERVED_CONCLUSION] = conclude,
+    [OBSERVED_DROPPED] = drop_booking,
+    [OBSERVED_TIME] = end_waits,
+    [OBSERVED_REFUSED] = refuse_booking,
+    [OBSERVED_INHERITED] = inherit_booking,
     [RECORD_BOOKING] = know_booking,
 };
 

@@ -125,8 +125,8 @@ static bool remove_pod(struct replay *replay, const struct record_line *line, GE
 {
     if (!line->key)
         return replay_fail(error, "field 'key': missing");
-    (line->kind == RECORD_POD_VANISHED ? store_vanish_pod
-                                       : store_delete_pod)(replay->extender.store, line->key);
+    (line->kind == OBSERVED_POD_VANISHED ? store_vanish_pod
+                                         : store_delete_pod)(replay->extender.store, line->key);
     return true;
 }
 
@@ -292,7 +292,7 @@ static void compare_known(struct replay *replay, const struct record_line *line,
         replay_differ(replay, line, g_strdup(what), recorded, here->str, NULL);
 }
 
-bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error)
+static bool learn_arrivals(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store *store = replay->extender.store;
 
@@ -305,7 +305,7 @@ bool replay_arrivals(struct replay *replay, const struct record_line *line, GErr
     return entries != NULL;
 }
 
-bool replay_learned(struct replay *replay, const struct record_line *line, GError **error)
+static bool learn_demand(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store *store = replay->extender.store;
     bool bare;
@@ -334,38 +334,58 @@ static bool swap_outlook(struct replay *replay, const struct record_line *line, 
     return true;
 }
 
+static bool learn_waits(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_waits(replay->extender.store, replay->arena, line->object, error);
+}
+
+/* What comes of it are events of their own: the pod ends, another one is bound. */
+static bool pass_over(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return true;
+}
+
 static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct record_line *line,
                                             GError **error) = {
-    [RECORD_LIST_BEGIN] = begin_list,
-    [RECORD_LIST_END] = end_list,
-    [RECORD_NODE] = apply_node,
-    [RECORD_NODE_GONE] = remove_node,
-    [RECORD_POD] = apply_pod,
-    [RECORD_POD_GONE] = remove_pod,
-    [RECORD_POD_VANISHED] = remove_pod,
-    [RECORD_RECONCILE] = settle_pod,
-    [RECORD_PROMISE] = set_promise,
-    [RECORD_PROMISE_GONE] = end_promise,
-    [RECORD_REJECTED] = reject_pod,
-    [RECORD_REJECTS] = learn_part,
-    [RECORD_COMING] = learn_coming,
-    [RECORD_RESUME] = resume_node,
-    [RECORD_OBJECT] = apply_object,
-    [RECORD_OBJECT_GONE] = remove_object,
-    [RECORD_GANGS] = learn_gangs,
-    [RECORD_USAGE] = take_usage,
-    [RECORD_CLAIMS] = apply_claims,
-    [RECORD_POLICY] = set_policy,
-    [RECORD_OUTLOOK_BEGUN] = begin_outlook,
-    [RECORD_OUTLOOK] = swap_outlook,
+    [OBSERVED_LIST_BEGIN] = begin_list,
+    [OBSERVED_LIST_END] = end_list,
+    [OBSERVED_NODE] = apply_node,
+    [OBSERVED_NODE_GONE] = remove_node,
+    [OBSERVED_POD] = apply_pod,
+    [OBSERVED_POD_ENDED] = remove_pod,
+    [OBSERVED_POD_VANISHED] = remove_pod,
+    [OBSERVED_ASKED_POD] = settle_pod,
+    [OBSERVED_PROMISE] = set_promise,
+    [OBSERVED_PROMISE_GONE] = end_promise,
+    [OBSERVED_POD_REJECTED] = reject_pod,
+    [OBSERVED_PART] = learn_part,
+    [OBSERVED_COMING] = learn_coming,
+    [OBSERVED_RESUME] = resume_node,
+    [OBSERVED_OBJECT] = apply_object,
+    [OBSERVED_OBJECT_GONE] = remove_object,
+    [OBSERVED_GANGS] = learn_gangs,
+    [OBSERVED_USAGE] = take_usage,
+    [OBSERVED_CLAIMS] = apply_claims,
+    [OBSERVED_POLICY] = set_policy,
+    [OBSERVED_OUTLOOK_BEGUN] = begin_outlook,
+    [OBSERVED_OUTLOOK] = swap_outlook,
+    [OBSERVED_ARRIVALS] = learn_arrivals,
+    [OBSERVED_LEARNED] = learn_demand,
+    [OBSERVED_LEDGER] = replay_ledger,
+    [OBSERVED_CALL] = replay_call,
+    [OBSERVED_LOOK] = replay_look,
+    [OBSERVED_CONCLUSION] = replay_booking,
+    [OBSERVED_WAITS] = learn_waits,
+    [OBSERVED_TIME] = replay_booking,
+    [OBSERVED_REFUSED] = replay_booking,
+    [OBSERVED_DROPPED] = replay_booking,
+    [OBSERVED_INHERITED] = replay_booking,
+    [OBSERVED_MOVE] = pass_over,
+    [OBSERVED_EVICTION] = pass_over,
+    [RECORD_BOOKING] = replay_booking,
 };
 
 bool replay_event(struct replay *replay, const struct record_line *line, GError **error)
 {
     return players[line->kind](replay, line, error);
-}
-
-bool replay_waits(struct replay *replay, const struct record_line *line, GError **error)
-{
-    return store_learn_waits(replay->extender.store, replay->arena, line->object, error);
 }

@@ -22,7 +22,7 @@ bool replay_fail(GError **error, const char *what);
 /* The verb's decisions may be compared: all that they depended on is known. */
 bool replay_is_complete(const struct replay *replay, enum verb verb);
 
-/* Lists, what they and the watches say of objects, and what was configured anew. */
+/* A line that is neither header, end nor loss. */
 bool replay_event(struct replay *replay, const struct record_line *line, GError **error);
 
 /* Bookings that were open where the file begins or that another replica left, and how they end. */
@@ -31,12 +31,6 @@ bool replay_booking(struct replay *replay, const struct record_line *line, GErro
  * known. */
 bool replay_put_booking(struct replay *replay, const struct record_line *line,
                         const struct request *request, enum allocation_state state, GError **error);
-
-/* What has come of the pods' waiting, and what policies have learned: compared, if it has a number, with
- * what is known here. */
-bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error);
-bool replay_learned(struct replay *replay, const struct record_line *line, GError **error);
-bool replay_waits(struct replay *replay, const struct record_line *line, GError **error);
 
 /* What every pod holds: compared. */
 bool replay_ledger(struct replay *replay, const struct record_line *line, GError **error);

@@ -19,8 +19,7 @@ enum observed {
     OBSERVED_LIST_END,     /* feed, spared */
     OBSERVED_NODE,         /* node, paused, change_ms */
     OBSERVED_NODE_GONE,    /* key: its name */
-    OBSERVED_POD,          /* pod, trust, quota */
-    OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
+    OBSERVED_POD,          /* pod, trust, quota, unread */
     OBSERVED_ASKED_POD,    /* pod, confirmed, quota: what a GET said of it */
     OBSERVED_POD_ENDED,    /* key: its UID, as in all that follow of pods */
     OBSERVED_POD_VANISHED, /* key */
@@ -51,6 +50,7 @@ enum observed {
     OBSERVED_CLAIMS,        /* claims */
     OBSERVED_MOVE,          /* key: the UID of a pod that a plan moves, move */
     OBSERVED_EVICTION,      /* key: the UID of a pod, eviction */
+    OBSERVED_N
 };
 
 /* The API server has answered an eviction, or has not. */
@@ -79,6 +79,7 @@ struct observation {
     const char *claims; /* JSON: all that count (wire/claim_sheet.h) */
     int64_t change_ms;  /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
+    bool unread; /* without a node, it asks for nothing that can be read any more */
     const void *view;
     struct gangs_image *gangs; /* complete */
     int trust; /* enum trust */

@@ -539,7 +539,9 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
     set_rules(store, pod->uid, rules);
     name_unbound(store, ledger_get(store->ledger, pod->uid));
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_UNREAD_POD, number, .pod = pod});
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_POD, number, .pod = pod, .unread = true,
+                                        .trust = TRUST_ANNOTATIONS});
 }
 
 /* Under the lock: it may go where it might before, if it asks for the same. */

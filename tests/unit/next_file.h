@@ -91,14 +91,14 @@ static inline void begin_file(void)
 
 /* --- events --------------------------------------------------------------------------------- */
 
-static inline void list(enum record_kind kind, enum feed feed)
+static inline void list(enum observed kind, enum feed feed)
 {
-    if (kind == RECORD_LIST_BEGIN)
+    if (kind == OBSERVED_LIST_BEGIN)
         store_list_begin(live, feed);
     else
         store_list_end(live, feed);
-    note(record_new(&(struct observation){.what = kind == RECORD_LIST_BEGIN ? OBSERVED_LIST_BEGIN
-                                                                            : OBSERVED_LIST_END,
+    note(record_new(&(struct observation){.what = kind == OBSERVED_LIST_BEGIN ? OBSERVED_LIST_BEGIN
+                                                                              : OBSERVED_LIST_END,
                                           .number = ++number,
                                           .feed = feed}));
 }
@@ -162,12 +162,12 @@ static inline void add_budget(const char *name, int64_t allowed)
 static inline void list_all(void)
 {
     for (int feed = 0; feed < FEED_N; feed++) {
-        list(RECORD_LIST_BEGIN, feed);
+        list(OBSERVED_LIST_BEGIN, feed);
         if (feed == FEED_NODES) {
             add_node("n1");
             add_node("n2");
         }
-        list(RECORD_LIST_END, feed);
+        list(OBSERVED_LIST_END, feed);
     }
 }
 

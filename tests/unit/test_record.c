@@ -169,14 +169,14 @@ START_TEST(a_stray_promise_is_known)
     list_all();
     for (int i = 0; i < 1 + (_i == 1); i++) {
         if (i == 1)
-            list(RECORD_LIST_BEGIN, FEED_PODS);
+            list(OBSERVED_LIST_BEGIN, FEED_PODS);
         store_apply_pod(live, &pod);
         note(record_new(
             &(struct observation){.what = OBSERVED_PROMISE, .number = ++number, .stray = &stray}));
     }
     if (_i == 2) {
-        list(RECORD_LIST_BEGIN, FEED_PODS);
-        list(RECORD_LIST_END, FEED_PODS);
+        list(OBSERVED_LIST_BEGIN, FEED_PODS);
+        list(OBSERVED_LIST_END, FEED_PODS);
     } else if (_i == 3) {
         store_vanish_pod(live, "u");
         note(record_new(
@@ -187,7 +187,7 @@ START_TEST(a_stray_promise_is_known)
     }
     begin_file();
     if (_i == 1) /* it has been named */
-        list(RECORD_LIST_END, FEED_PODS);
+        list(OBSERVED_LIST_END, FEED_PODS);
     const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
     ck_assert(!node->promised == (_i > 1));
     if (_i <= 1)
@@ -310,15 +310,15 @@ START_TEST(a_list_under_way_goes_on)
     list_all();
     add_pod("kept", "6", "n1");
     add_pod("gone", "7", "n2");
-    list(RECORD_LIST_BEGIN, FEED_NODES);
+    list(OBSERVED_LIST_BEGIN, FEED_NODES);
     add_node("n2");
-    list(RECORD_LIST_BEGIN, FEED_PODS);
+    list(OBSERVED_LIST_BEGIN, FEED_PODS);
     add_pod("kept", "6", "n1");
     begin_file();
     expect_same(body);
-    list(RECORD_LIST_END, FEED_NODES);
+    list(OBSERVED_LIST_END, FEED_NODES);
     expect_same(body);
-    list(RECORD_LIST_END, FEED_PODS);
+    list(OBSERVED_LIST_END, FEED_PODS);
     expect_same(body);
     add_node("n1");
     expect_same(body);
@@ -336,7 +336,7 @@ static void book(void)
                    "\"gpushare\",\"amount\":6,\"time\":\"1767240616097659000\",\"shares\":[{"
                    "\"memory\":6,\"units\":true,"
                    "\"card\":0}]}"});
-    look->kind = RECORD_LOOK; /* which tells a booking in the same way */
+    look->kind = OBSERVED_LOOK; /* which tells a booking in the same way */
     look->result = BIND_RESULT_BOUND;
     note(look);
 }
@@ -407,11 +407,11 @@ START_TEST(budgets_are_known)
     int64_t allowed[3] = {0};
 
     list_all();
-    list(RECORD_LIST_BEGIN, FEED_BUDGETS);
+    list(OBSERVED_LIST_BEGIN, FEED_BUDGETS);
     add_budget("b", 2);
     add_budget("a", 1);
-    list(RECORD_LIST_END, FEED_BUDGETS);
-    list(RECORD_LIST_BEGIN, FEED_BUDGETS);
+    list(OBSERVED_LIST_END, FEED_BUDGETS);
+    list(OBSERVED_LIST_BEGIN, FEED_BUDGETS);
     add_budget("b", 3);
     begin_file();
     struct store *stores[] = {live, replay_store(next_file)};
@@ -423,7 +423,7 @@ START_TEST(budgets_are_known)
         ck_assert_int_eq(allowed[0], 1);
         ck_assert_int_eq(allowed[1], 3);
     }
-    list(RECORD_LIST_END, FEED_BUDGETS);
+    list(OBSERVED_LIST_END, FEED_BUDGETS);
     for (int i = 0; i < 2; i++) {
         store_lock(stores[i]);
         ck_assert_uint_eq(budgets_n(store_budgets(stores[i])), 1);
