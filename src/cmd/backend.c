@@ -16,6 +16,7 @@
 #include "switch/switcher.h"
 #include "usage/usage_source.h"
 #include "wire/claim_sheet.h"
+#include "queue/quotas/quotas_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -253,11 +254,11 @@ struct store_options backend_store_options(const struct config *config)
         .hold_ms = config->arrival_hold_ms,
         .n_places = config->arrival_places,
         .parts = config->parts,
-        .model_label = config->quota_model_label,
-        .pool_label = config->quota_pool_label,
-        .resource_quotas = config->hami_resource_quotas,
-        .elastic_quotas = config->elastic_quotas,
-        .tree_namespaces = config->quota_tree_namespaces,
+        .model_label = config_section(config, quotas)->model_label,
+        .pool_label = config_section(config, quotas)->pool_label,
+        .resource_quotas = config_section(config, quotas)->hami,
+        .elastic_quotas = config_section(config, quotas)->elastic,
+        .tree_namespaces = config_section(config, quotas)->tree_namespaces,
         .gangs = config->gangs,
         .gang_room_ms = config->gangs ? config->gang_keep_room_ms : 0,
         .gang_strict = config->gangs && config->gang_strict,

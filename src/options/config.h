@@ -81,11 +81,6 @@ struct config {
     int64_t wait_loss;
     int64_t arrival_hold_ms;
     int64_t arrival_places;
-    const char *quota_model_label; /* "": no quotas */
-    const char *quota_pool_label;
-    bool hami_resource_quotas;
-    bool elastic_quotas;
-    const char *quota_tree_namespaces;
     bool gangs;
     bool gang_strict;
     int64_t gang_keep_room_ms; /* 0: none is kept */

@@ -114,30 +114,6 @@ static const struct option placement_rows[] = {
      .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
              "where least must become free for it, however long that takes. Younger pods pass where "
              "they fit beside it. 0: pods for which there is no room are passed."},
-    {"quota-model-label", LIST(quota_model_label, "LABEL", "", item_list_label),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Keep namespaces to the quotas of the ConfigMap kube-system/gpuquota, as "
-             "gpu-quota-admission does: so many GPUs on nodes whose label of this name says the "
-             "model. Without it there are no quotas."},
-    {"quota-pool-label", LIST(quota_pool_label, "LABEL", "", item_list_label),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS), .needs = "quota-model-label",
-     .help = "The node label that quotas mean by a pool."},
-    {"hami-resource-quotas", BOOL(hami_resource_quotas, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Keep namespaces to ResourceQuotas with HAMi's keys limits.nvidia.com/gpumem and "
-             "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
-             "under them."},
-    {"elastic-quotas", BOOL(elastic_quotas, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS),
-     .help = "Keep namespaces to ElasticQuotas (scheduling.x-k8s.io/v1alpha1): no more than max, and "
-             "above min only what others do not need within theirs. ResourceQuotas with the "
-             "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "
-             "resources of pods, and gpuledger.io/gpus and gpuledger.io/gpu-memory for all of them."},
-    {"quota-tree-namespaces", LIST(quota_tree_namespaces, "NAMESPACE,...", "", item_list_names),
-     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS), .needs = "elastic-quotas",
-     .help = "With --elastic-quotas: the namespaces whose quotas may list other namespaces, and have a "
-             "parent in another one of these. Only the administrator should be able to write quotas "
-             "there. Others limit their own namespace alone."},
     {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | PLANS),
      .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "

@@ -27,6 +27,7 @@
 #include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "http/tls.h"
+#include "queue/quotas/quotas_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -368,7 +369,7 @@ static bool start_reclaimer(struct serve *serve, GError **error)
     const struct config *config = serve->started;
     if (!config->reclaim || *config->snapshot) /* nobody can be evicted from a saved cluster */
         return true;
-    if (!config->elastic_quotas)
+    if (!config_section(config, quotas)->elastic)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--reclaim': without --elastic-quotas nothing is lent; give both");
     struct api_client *client = evicting_client(serve->evicting);
