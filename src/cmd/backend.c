@@ -17,6 +17,7 @@
 #include "usage/usage_source.h"
 #include "wire/claim_sheet.h"
 #include "queue/quotas/quotas_section.h"
+#include "queue/gangs/gangs_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -169,7 +170,8 @@ bool backend_end_half_groups(struct backend *backend, const struct backend_evict
 {
     const struct config *config = backend->config;
 
-    if (backend->snapshot || !config->gangs || !config->gang_strict)
+    if (backend->snapshot || !config_section(config, gangs)->on ||
+        !config_section(config, gangs)->strict)
         return true;
     backend->half_groups =
         half_groups_start(&(struct half_groups_options){.client = with->client,
@@ -259,9 +261,10 @@ struct store_options backend_store_options(const struct config *config)
         .resource_quotas = config_section(config, quotas)->hami,
         .elastic_quotas = config_section(config, quotas)->elastic,
         .tree_namespaces = config_section(config, quotas)->tree_namespaces,
-        .gangs = config->gangs,
-        .gang_room_ms = config->gangs ? config->gang_keep_room_ms : 0,
-        .gang_strict = config->gangs && config->gang_strict,
+        .gangs = config_section(config, gangs)->on,
+        .gang_room_ms =
+            config_section(config, gangs)->on ? config_section(config, gangs)->keep_room_ms : 0,
+        .gang_strict = config_section(config, gangs)->on && config_section(config, gangs)->strict,
         .reclaim = config->reclaim,
         .reclaim_uncontrolled = config->reclaim_uncontrolled,
         .lend_unreclaimable = config->lend_unreclaimable,

@@ -12,6 +12,7 @@
 #include "cmd/simulate_report.h"
 #include "base/small_file.h"
 #include "snapshot/snapshot_file.h"
+#include "queue/gangs/gangs_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,9 +169,11 @@ static bool check(const struct config *config, const struct experiment *experime
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
     else if (experiment->moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
-    else if (config->gangs && (experiment->moves > 0 || config->sim_pace_ms > 0))
+    else if (config_section(config, gangs)->on &&
+             (experiment->moves > 0 || config->sim_pace_ms > 0))
         why = "option '--gangs' is without '--moves' and '--plugin-pace'";
-    else if (config->gang_keep_room_ms > 0 && (!config->gangs || !config->sim_churn))
+    else if (config_section(config, gangs)->keep_room_ms > 0 &&
+             (!config_section(config, gangs)->on || !config->sim_churn))
         why = "option '--gang-keep-room' is for '--gangs' with '--churn': else no time passes in "
               "which "
               "groups wait";
@@ -217,7 +220,7 @@ static bool read_trace(const struct config *config, struct scenario *scenario, G
     if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error))
         return fail_within(error, "option '--trace-pods': ");
     scenario_add_trace(scenario, trace);
-    if (config->gangs && scenario->groups->len > GANGS_NAMESPACE_MAX) {
+    if (config_section(config, gangs)->on && scenario->groups->len > GANGS_NAMESPACE_MAX) {
         g_set_error(
             error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
             "option '--trace-pods': it has %u groups, more than the %d that a namespace may "
@@ -349,8 +352,8 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
-            .gangs = config->gangs,
-            .gang_room_ms = config->gang_keep_room_ms,
+            .gangs = config_section(config, gangs)->on,
+            .gang_room_ms = config_section(config, gangs)->keep_room_ms,
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -412,7 +415,7 @@ static bool write_results(const struct config *config, const struct experiment *
         .results = results,
         .percent = experiment->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
-        .gangs = config->gangs,
+        .gangs = config_section(config, gangs)->on,
         .moves = experiment->moves > 0,
         .times = config->sim_times,
         .paced = config->sim_pace_ms > 0,

@@ -8,6 +8,7 @@
 #include "base/small_file.h"
 #include "kube/yaml_document.h"
 #include "json/json.h"
+#include "queue/gangs/gangs_section.h"
 
 #include <string.h>
 
@@ -484,7 +485,7 @@ static bool check(struct config *config, GError **error)
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
-    if (classes_want_groups(config->dialects.classes) && !config->gangs)
+    if (classes_want_groups(config->dialects.classes) && !config_section(config, gangs)->on)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
                          "'gangs', or give the class the setting 'group: optional'");

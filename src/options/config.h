@@ -81,9 +81,6 @@ struct config {
     int64_t wait_loss;
     int64_t arrival_hold_ms;
     int64_t arrival_places;
-    bool gangs;
-    bool gang_strict;
-    int64_t gang_keep_room_ms; /* 0: none is kept */
     bool kueue;
     const char *usage; /* a URL; "": nobody is asked how busy pods are */
     const char *usage_query, *usage_ca_file, *usage_token_file;

@@ -114,21 +114,6 @@ static const struct option placement_rows[] = {
      .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
              "where least must become free for it, however long that takes. Younger pods pass where "
              "they fit beside it. 0: pods for which there is no room are passed."},
-    {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | PLANS),
-     .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
-             "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
-             "annotations. Their places are held, for 15 s after one of them was last asked about, "
-             "until all can be bound."},
-    {"gang-strict", BOOL(gang_strict, "false"), IN(PLACEMENT, COMMAND_SERVE), .needs = "gangs", .flags = OPTION_NEEDS_API,
-     .help = "With --gangs: when a group stays half for longer than its deadline, after a crash or a "
-             "Binding that was refused, evict its pods that are bound, at most 30 a minute. Budgets "
-             "are heeded. Needs the rights of manifests/overlays/gang-strict."},
-    {"gang-keep-room", DURATION(gang_keep_room_ms, "0s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE), .needs = "gangs",
-     .help = "With --gangs: how long nodes are kept for a group that has found no room for 30 s: as many "
-             "as would hold it, and from pods that are not more important, so that smaller pods do not "
-             "go before it for ever. At most half of the time, a quarter for groups of one namespace. "
-             "0s: none are kept."},
     {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE), .flags = OPTION_NEEDS_API,
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "

@@ -5,6 +5,7 @@
 #include "kube/api_cluster.h"
 #include "maintain/half_groups.h"
 #include "store/limited_cluster.h"
+#include "queue/gangs/gangs_section.h"
 
 struct evicting {
     struct api_client *client;
@@ -50,7 +51,7 @@ struct evicting *evicting_start(const struct config *config, struct backend *bac
                                 GError **error)
 {
     const bool none = !config->reclaim && !config->plans && !*config->calendar &&
-                      !(config->gangs && config->gang_strict);
+                      !(config_section(config, gangs)->on && config_section(config, gangs)->strict);
     struct evicting *evicting = g_new0(struct evicting, 1);
 
     if (none || *config->snapshot)
