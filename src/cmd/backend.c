@@ -18,6 +18,7 @@
 #include "wire/claim_sheet.h"
 #include "queue/quotas/quotas_section.h"
 #include "queue/gangs/gangs_section.h"
+#include "queue/arrivals/arrivals_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -253,8 +254,8 @@ struct store_options backend_store_options(const struct config *config)
         .patience_ms = config->assign_patience_ms,
         .volume_bind_ms = config->volume_bind_timeout_ms,
         .wait_loss = config->wait_loss,
-        .hold_ms = config->arrival_hold_ms,
-        .n_places = config->arrival_places,
+        .hold_ms = config_section(config, arrivals)->hold_ms,
+        .n_places = config_section(config, arrivals)->places,
         .parts = config->parts,
         .model_label = config_section(config, quotas)->model_label,
         .pool_label = config_section(config, quotas)->pool_label,

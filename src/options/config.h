@@ -79,8 +79,6 @@ struct config {
     int64_t assign_patience_ms;
     int64_t volume_bind_timeout_ms;
     int64_t wait_loss;
-    int64_t arrival_hold_ms;
-    int64_t arrival_places;
     bool kueue;
     const char *usage; /* a URL; "": nobody is asked how busy pods are */
     const char *usage_query, *usage_ca_file, *usage_token_file;

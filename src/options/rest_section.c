@@ -105,15 +105,6 @@ static const struct option placement_rows[] = {
              "less than so many thousandths of a card for each pod that this one has to serve "
              "before. 0: packing alone counts while a node takes the pod at once."},
 
-    {"arrival-hold", DURATION(arrival_hold_ms, "0s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
-             "whoever asks first; 0s: in no order."},
-    {"arrival-places", INT(arrival_places, "N", "8", 0, ARRIVALS_PLACES_MAX),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
-             "where least must become free for it, however long that takes. Younger pods pass where "
-             "they fit beside it. 0: pods for which there is no room are passed."},
     {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE), .flags = OPTION_NEEDS_API,
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
