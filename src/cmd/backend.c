@@ -19,6 +19,7 @@
 #include "queue/quotas/quotas_section.h"
 #include "queue/gangs/gangs_section.h"
 #include "queue/arrivals/arrivals_section.h"
+#include "queue/elastic/reclaim_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -266,10 +267,10 @@ struct store_options backend_store_options(const struct config *config)
         .gang_room_ms =
             config_section(config, gangs)->on ? config_section(config, gangs)->keep_room_ms : 0,
         .gang_strict = config_section(config, gangs)->on && config_section(config, gangs)->strict,
-        .reclaim = config->reclaim,
-        .reclaim_uncontrolled = config->reclaim_uncontrolled,
-        .lend_unreclaimable = config->lend_unreclaimable,
-        .reclaim_delay_ms = config->reclaim_delay_ms,
+        .reclaim = config_section(config, reclaim)->on,
+        .reclaim_uncontrolled = config_section(config, reclaim)->uncontrolled,
+        .lend_unreclaimable = config_section(config, reclaim)->lend_unreclaimable,
+        .reclaim_delay_ms = config_section(config, reclaim)->delay_ms,
     };
 }
 

@@ -109,27 +109,6 @@ static const struct option placement_rows[] = {
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
              "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
-    {"reclaim", BOOL(reclaim, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS), .needs = "elastic-quotas", .flags = OPTION_NEEDS_API,
-     .help = "Take back what elastic quotas have lent: if a pod within its namespace's min finds no "
-             "room, pods of namespaces above theirs are evicted, as few cards of them as suffice, "
-             "and the room is kept for it. Needs --elastic-quotas, the verb create on "
-             "pods/eviction, and get and patch on nodes."},
-    {"reclaim-delay", DURATION(reclaim_delay_ms, "30s", 0, 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "How long a pod has waited before anybody is evicted for it, so that "
-             "an autoscaler may bring nodes first."},
-    {"reclaim-at-once", INT(reclaim_at_once, "PODS", "10", 1, 1000), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods are on their way out for --reclaim at a time."},
-    {"reclaim-per-minute", INT(reclaim_per_minute, "PODS", "10", 1, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods are evicted for --reclaim in a minute."},
-    {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "Also evict pods that no controller makes again."},
-    {"lend-unreclaimable", BOOL(lend_unreclaimable, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "With --reclaim: let a namespace exceed its min also by pods that --reclaim does not evict, "
-             "such as those with an opt-out annotation, of groups and without a controller. They may "
-             "keep what others are sure of for as long as they run."},
     {"evictions-observe", LIST(evictions_observe, "CAPABILITY,...", "", item_list_capabilities),
      IN(PLACEMENT, COMMAND_SERVE),
      .help = "Capabilities that decide, log and count, but evict no pod: calendar, gang-strict, plans, "

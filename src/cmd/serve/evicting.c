@@ -6,6 +6,7 @@
 #include "maintain/half_groups.h"
 #include "store/limited_cluster.h"
 #include "queue/gangs/gangs_section.h"
+#include "queue/elastic/reclaim_section.h"
 
 struct evicting {
     struct api_client *client;
@@ -19,15 +20,18 @@ static struct permits *make_permits(const struct config *config)
 {
     struct permits_options options = {
         .limits = {.per_minute = (uint32_t)config->evictions_per_minute,
-                   .for_reclaim = config->reclaim ? (uint32_t)config->evictions_for_reclaim : 0,
+                   .for_reclaim = config_section(config, reclaim)->on
+                                      ? (uint32_t)config->evictions_for_reclaim
+                                      : 0,
                    .per_namespace = (uint32_t)config->evictions_per_namespace},
         .stopped = true, /* until the key was read */
         .stale_ms = STOP_KEY_STALE_MS,
         .min_runtime_ms = config->evictions_min_runtime_ms,
     };
 
-    options.limits.of[ENDER_RECLAIM].per_minute = (uint32_t)config->reclaim_per_minute;
-    options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)config->reclaim_at_once;
+    options.limits.of[ENDER_RECLAIM].per_minute =
+        (uint32_t)config_section(config, reclaim)->per_minute;
+    options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)config_section(config, reclaim)->at_once;
     options.limits.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX;
     item_list_read(&item_list_capabilities, config->evictions_observe, options.observes,
                    NULL); /* was checked */
@@ -50,7 +54,8 @@ static bool open_calls(struct evicting *evicting, const struct config *config,
 struct evicting *evicting_start(const struct config *config, struct backend *backend,
                                 GError **error)
 {
-    const bool none = !config->reclaim && !config->plans && !*config->calendar &&
+    const bool none = !config_section(config, reclaim)->on && !config->plans &&
+                      !*config->calendar &&
                       !(config_section(config, gangs)->on && config_section(config, gangs)->strict);
     struct evicting *evicting = g_new0(struct evicting, 1);
 

@@ -28,6 +28,7 @@
 #include "reclaim/reclaimer.h"
 #include "http/tls.h"
 #include "queue/quotas/quotas_section.h"
+#include "queue/elastic/reclaim_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -367,7 +368,8 @@ static enum eviction evict(void *data, const struct evictee *evictee, bool try, 
 static bool start_reclaimer(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (!config->reclaim || *config->snapshot) /* nobody can be evicted from a saved cluster */
+    if (!config_section(config, reclaim)->on ||
+        *config->snapshot) /* nobody can be evicted from a saved cluster */
         return true;
     if (!config_section(config, quotas)->elastic)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
@@ -384,9 +386,9 @@ static bool start_reclaimer(struct serve *serve, GError **error)
         .permits = evicting_permits(serve->evicting),
         .evict = evict,
         .data = evicting_client(serve->evicting),
-        .options = {.delay_ms = config->reclaim_delay_ms,
-                    .at_once = config->reclaim_at_once,
-                    .per_minute = config->reclaim_per_minute},
+        .options = {.delay_ms = config_section(config, reclaim)->delay_ms,
+                    .at_once = config_section(config, reclaim)->at_once,
+                    .per_minute = config_section(config, reclaim)->per_minute},
     });
     return reclaimer_start(serve->reclaimer, error);
 }
