@@ -88,10 +88,7 @@ struct config {
     bool plans;
     const char *only;
     bool end;
-    const char *calendar;          /* "": no node is switched */
-    const char *evictions_observe; /* "": no capability only observes */
-    int64_t evictions_per_minute, evictions_for_reclaim, evictions_per_namespace;
-    int64_t evictions_min_runtime_ms;
+    const char *calendar; /* "": no node is switched */
     bool wake;
 
     bool leader_elect;

@@ -109,25 +109,6 @@ static const struct option placement_rows[] = {
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
              "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
-    {"evictions-observe", LIST(evictions_observe, "CAPABILITY,...", "", item_list_capabilities),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Capabilities that decide, log and count, but evict no pod: calendar, gang-strict, plans, "
-             "reclaim. To try one, name it here, and look at "
-             "gpuledger_evictions_total{outcome=\"observed\"}."},
-    {"evictions-per-minute", INT(evictions_per_minute, "PODS", "60", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods all capabilities together evict in a minute. 0: any number."},
-    {"evictions-for-reclaim", INT(evictions_for_reclaim, "PODS", "15", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many of --evictions-per-minute only --reclaim may use."},
-    {"evictions-per-namespace", INT(evictions_per_namespace, "PODS", "30", 0, 10000),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How many pods of one namespace are evicted in a minute, by all capabilities together. "
-             "0: any number."},
-    {"evictions-min-runtime", DURATION(evictions_min_runtime_ms, "0s", 0, 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "--plans and --reclaim evict no pod that has run for less, so that pods do not take turns "
-             "without getting anything done."},
     {"usage", TEXT(usage, "URL", ""), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Ask this Prometheus-compatible server (URL/api/v1/query) how busy the cards of pods are: "
              "of a class whose pods preemption ends first, those that are idle end before the "

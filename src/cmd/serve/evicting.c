@@ -7,6 +7,7 @@
 #include "store/limited_cluster.h"
 #include "queue/gangs/gangs_section.h"
 #include "queue/elastic/reclaim_section.h"
+#include "evict/evictions_section.h"
 
 struct evicting {
     struct api_client *client;
@@ -19,22 +20,22 @@ struct evicting {
 static struct permits *make_permits(const struct config *config)
 {
     struct permits_options options = {
-        .limits = {.per_minute = (uint32_t)config->evictions_per_minute,
+        .limits = {.per_minute = (uint32_t)config_section(config, evictions)->per_minute,
                    .for_reclaim = config_section(config, reclaim)->on
-                                      ? (uint32_t)config->evictions_for_reclaim
+                                      ? (uint32_t)config_section(config, evictions)->for_reclaim
                                       : 0,
-                   .per_namespace = (uint32_t)config->evictions_per_namespace},
+                   .per_namespace = (uint32_t)config_section(config, evictions)->per_namespace},
         .stopped = true, /* until the key was read */
         .stale_ms = STOP_KEY_STALE_MS,
-        .min_runtime_ms = config->evictions_min_runtime_ms,
+        .min_runtime_ms = config_section(config, evictions)->min_runtime_ms,
     };
 
     options.limits.of[ENDER_RECLAIM].per_minute =
         (uint32_t)config_section(config, reclaim)->per_minute;
     options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)config_section(config, reclaim)->at_once;
     options.limits.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX;
-    item_list_read(&item_list_capabilities, config->evictions_observe, options.observes,
-                   NULL); /* was checked */
+    item_list_read(&item_list_capabilities, config_section(config, evictions)->observe,
+                   options.observes, NULL); /* was checked */
     return permits_new(&options);
 }
 
