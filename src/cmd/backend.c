@@ -20,6 +20,7 @@
 #include "queue/gangs/gangs_section.h"
 #include "queue/arrivals/arrivals_section.h"
 #include "queue/elastic/reclaim_section.h"
+#include "dialect/dialects_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -127,8 +128,8 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
 
     if (backend->snapshot || !*config->calendar)
         return true;
-    struct calendar *calendar =
-        calendar_load(config->calendar, config->dialects.nvidia_config_replicas, error);
+    struct calendar *calendar = calendar_load(
+        config->calendar, config_section(config, dialects)->options.nvidia_config_replicas, error);
     if (!calendar)
         return fail_within(error, "option '--calendar': ");
     backend->switcher = switcher_start(
@@ -138,9 +139,9 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
                      .permits = with->permits,
                      .store = backend->store,
                      .moves_ns = api_client_config(with->client)->ns,
-                     .replicas = config->dialects.nvidia_config_replicas,
+                     .replicas = config_section(config, dialects)->options.nvidia_config_replicas,
                      .limits = *calendar_limits(calendar),
-                     .dialects = &config->dialects},
+                     .dialects = &config_section(config, dialects)->options},
             .take_calendar = calendar,
             .leadership = with->leadership,
         },
@@ -159,7 +160,7 @@ bool backend_carry_out_plans(struct backend *backend, const struct backend_evict
             .cluster = with->cluster,
             .permits = with->permits,
             .store = backend->store,
-            .dialects = &backend->config->dialects,
+            .dialects = &config_section(backend->config, dialects)->options,
             .leadership = with->leadership,
             .ns = api_client_config(with->client)->ns,
         },
@@ -250,7 +251,7 @@ struct store_options backend_store_options(const struct config *config)
     return (struct store_options){
         .saved = *config->snapshot != '\0',
         .claims_on_nodes = *config->snapshot != '\0',
-        .dialects = config->dialects,
+        .dialects = config_section(config, dialects)->options,
         .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
         .volume_bind_ms = config->volume_bind_timeout_ms,

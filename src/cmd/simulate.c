@@ -13,6 +13,7 @@
 #include "base/small_file.h"
 #include "snapshot/snapshot_file.h"
 #include "queue/gangs/gangs_section.h"
+#include "dialect/dialects_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -336,7 +337,7 @@ static struct run *new_runs(const struct config *config, const struct experiment
         items[i].options = (struct simulation_options){
             .scenario = experiment->scenario,
             .policy = experiment->policies->pdata[i / experiment->seeds->len],
-            .dialects = config->dialects,
+            .dialects = config_section(config, dialects)->options,
             .seals = keys_seals(experiment->keys),
             .shape = (enum prioritize_shape)config->prioritize,
             .ranked = (enum ranked)config->sim_ranked,

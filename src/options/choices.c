@@ -35,17 +35,6 @@ bool choices_prioritize(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
-bool choices_isolation(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"none", "any card", ISOLATION_NONE},
-        {"hook", "the CUDA library is intercepted", ISOLATION_HOOK},
-        {"kernel", "the driver keeps them apart", ISOLATION_KERNEL},
-        {"hardware", "each has a partition", ISOLATION_HARDWARE},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
 bool choices_ranked(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {
@@ -54,37 +43,6 @@ bool choices_ranked(size_t i, struct choice *ret_choice)
         {"gpu", "pods with GPU", RANKED_GPU},
         {"none", "no pods: the extender filters and binds, as those without prioritize do",
          RANKED_NONE},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-bool choices_memory_unit(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"auto", "guess per node from the size of its cards", 0},
-        {"GiB", "the plugin runs with --memory-unit=GiB, its default", 1 << 30},
-        {"MiB", "the plugin runs with --memory-unit=MiB", 1 << 20},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-bool choices_unplaced(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"as-given", "what its node side gives such a pod; every card where that is not known", 0},
-        {"every-card", "every card of its node, until it ends", 1},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-bool choices_gpu_manager(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"8cd842e", "and what was built from later sources", TENCENT_ORDER_BLOCKS_MINOR},
-        {"v1.1.5", "equal cards go in the order in which NVML counts them",
-         TENCENT_ORDER_BLOCKS_NVML},
-        {"v1.1.4", "and earlier: also, a few MiB of difference between cards count",
-         TENCENT_ORDER_BYTES_NVML},
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }

@@ -7,11 +7,7 @@
 
 bool choices_policy(size_t i, struct choice *ret_choice);
 bool choices_prioritize(size_t i, struct choice *ret_choice);
-bool choices_isolation(size_t i, struct choice *ret_choice);
 bool choices_ranked(size_t i, struct choice *ret_choice);
-bool choices_memory_unit(size_t i, struct choice *ret_choice);
-bool choices_unplaced(size_t i, struct choice *ret_choice);
-bool choices_gpu_manager(size_t i, struct choice *ret_choice);
 bool choices_log_level(size_t i, struct choice *ret_choice);
 bool choices_log_format(size_t i, struct choice *ret_choice);
 bool choices_output(size_t i, struct choice *ret_choice);

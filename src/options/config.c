@@ -9,6 +9,7 @@
 #include "kube/yaml_document.h"
 #include "json/json.h"
 #include "queue/gangs/gangs_section.h"
+#include "dialect/dialects_section.h"
 
 #include <string.h>
 
@@ -406,7 +407,7 @@ static bool check_usage(const struct config *config, GError **error)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'usage-token-file' is set, and 'usage' is not https; a token would be "
                          "readable on its way");
-    if (!classes_have_first(config->dialects.classes))
+    if (!classes_have_first(config_section(config, dialects)->options.classes))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'usage' is set, and no class of 'classes' has 'victims: first'; nothing "
                          "would follow from it, leave it out or set 'classes'");
@@ -485,7 +486,8 @@ static bool check(struct config *config, GError **error)
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
-    if (classes_want_groups(config->dialects.classes) && !config_section(config, gangs)->on)
+    if (classes_want_groups(config_section(config, dialects)->options.classes) &&
+        !config_section(config, gangs)->on)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
                          "'gangs', or give the class the setting 'group: optional'");

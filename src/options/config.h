@@ -71,7 +71,6 @@ struct config {
 
     int64_t policy;      /* index into policies */
     int64_t prioritize;  /* enum prioritize_shape */
-    struct dialect_options dialects;
     bool admission;
     int64_t bind_timeout_ms;
     const char *scheduler_names; /* "": the usual ones */

@@ -6,10 +6,7 @@
 #include "options/alias.h"
 #include "options/config.h"
 #include "options/choices.h"
-#include "dialect/hami/hami_mig.h"
 #include "evict/permits.h"
-#include "dialect/nvidia/nvidia_replicas.h"
-#include "dialect/profile/card_profile.h"
 #include "http/authority.h"
 #include "usage/usage_source.h"
 
@@ -61,18 +58,7 @@ static const struct option placement_rows[] = {
      IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
      .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
              "the extender's weight, to its own marks."},
-    {"tenant-isolation", CHOICE(dialects.tenant_isolation, "CLASS", "none", choices_isolation),
-     IN(PLACEMENT, CLUSTER),
-     .help = "Pods of several namespaces share one card only where its holders are kept apart at "
-             "least so. Where kubelet picks the card, a node then serves one namespace at a time."},
 
-    {"classes", CLASSES(dialects.classes), IN(PLACEMENT, READER),
-     .help = "Classes of work and their settings, in the file as a section of its own; 'default': "
-             "interactive, inference and training, as they are built in. A pod's class follows from "
-             "its PriorityClass, or from its annotation gpuledger.io/class where its namespace may "
-             "choose. Without it there are no classes."},
-
-#include "options/dialect_rows.h"
 
     {"bind-timeout", DURATION(bind_timeout_ms, "25s", 1000, 10 * MINUTE_MS),
      IN(PLACEMENT, COMMAND_SERVE),

@@ -6,6 +6,7 @@
 #include "options/command.h"
 
 #include "core/fail.h"
+#include "dialect/dialects_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static bool set_one(const struct config *config, const struct places_order *orde
                     GPtrArray *changes, GError **error)
 {
     g_auto(card_place) place = {0};
-    const struct service_query query = {order->client, &place, &config->dialects, order->open,
+    const struct service_query query = {order->client, &place,
+                                        &config_section(config, dialects)->options, order->open,
                                         config->dry_run};
     GPtrArray *own = card_place_parse(word, &place, error) ? card_service_set(&query, error) : NULL;
 

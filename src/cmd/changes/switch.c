@@ -13,6 +13,7 @@
 #include "options/print.h"
 #include "options/table.h"
 #include "switch/switcher.h"
+#include "dialect/dialects_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
                            GError **error)
 {
     struct switching *switching = ret_switching;
-    const char *replicas = config->dialects.nvidia_config_replicas;
+    const char *replicas = config_section(config, dialects)->options.nvidia_config_replicas;
 
     *switching = (struct switching){.client = places_client(config, error)};
     if (!switching->client)
@@ -58,7 +59,7 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
         .replicas = replicas,
         .limits =
             switching->calendar ? *calendar_limits(switching->calendar) : switch_limits_default,
-        .dialects = &config->dialects,
+        .dialects = &config_section(config, dialects)->options,
         .moves_ns = config->moves_namespace,
     };
     if (config->max_per_hour > 0)

@@ -97,6 +97,9 @@ struct option {
     bool (*read_alias)(const struct option *option, const char *text, void *value, GError **error);
 };
 
+/* For a row's `choice`: that of a list. */
+bool choice_at(const struct choice *choices, size_t n, size_t i, struct choice *ret_choice);
+
 /* OPTION_CHOICE: the value of the choice of that name; false: there is none. */
 bool option_choose(const struct option *option, const char *name, int64_t *ret_value);
 

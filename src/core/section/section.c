@@ -17,6 +17,14 @@ char *address_format(const struct address *address)
                            address->port);
 }
 
+bool choice_at(const struct choice *choices, size_t n, size_t i, struct choice *ret_choice)
+{
+    if (i >= n)
+        return false;
+    *ret_choice = choices[i];
+    return true;
+}
+
 bool option_choose(const struct option *option, const char *name, int64_t *ret_value)
 {
     struct choice choice;
