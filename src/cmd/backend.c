@@ -21,6 +21,7 @@
 #include "queue/arrivals/arrivals_section.h"
 #include "queue/elastic/reclaim_section.h"
 #include "dialect/dialects_section.h"
+#include "usage/usage_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -104,17 +105,17 @@ bool backend_ask_usage(struct backend *backend, GError **error)
 {
     const struct config *config = backend->config;
 
-    if (!*config->usage)
+    if (!*config_section(config, usage)->url)
         return true;
     backend->usage = usage_source_start(
         &(struct usage_options){
-            .url = config->usage,
-            .query = config->usage_query,
-            .ca_file = config->usage_ca_file,
-            .token_file = config->usage_token_file,
-            .interval_ms = config->usage_interval_ms,
-            .below = config->usage_idle_below,
-            .after_ms = config->usage_idle_for_ms,
+            .url = config_section(config, usage)->url,
+            .query = config_section(config, usage)->query,
+            .ca_file = config_section(config, usage)->ca_file,
+            .token_file = config_section(config, usage)->token_file,
+            .interval_ms = config_section(config, usage)->interval_ms,
+            .below = config_section(config, usage)->idle_below,
+            .after_ms = config_section(config, usage)->idle_for_ms,
             .timeout_ms = USAGE_TIMEOUT_MS,
         },
         backend->store, error);

@@ -392,28 +392,6 @@ static bool apply_file(struct config *config, unsigned command, GError **error)
 /* --- all of it ---------------------------------------------------------------------------------
  */
 
-/* What no option can say alone. */
-static bool check_usage(const struct config *config, GError **error)
-{
-    const bool tls = g_str_has_prefix(config->usage, "https://");
-
-    if (!*config->usage)
-        return true;
-    if ((!tls && !g_str_has_prefix(config->usage, "http://")) || strpbrk(config->usage, "@?# "))
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'usage' is no address that begins with http:// or https:// and has no "
-                         "user, no '?' and no '#'; write it without /api/v1/query");
-    if (!tls && *config->usage_token_file)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'usage-token-file' is set, and 'usage' is not https; a token would be "
-                         "readable on its way");
-    if (!classes_have_first(config_section(config, dialects)->options.classes))
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'usage' is set, and no class of 'classes' has 'victims: first'; nothing "
-                         "would follow from it, leave it out or set 'classes'");
-    return true;
-}
-
 static bool is_as_ever(const struct config *config, const struct option *option)
 {
     g_autofree char *value = option_format(option, config);
@@ -491,8 +469,6 @@ static bool check(struct config *config, GError **error)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
                          "'gangs', or give the class the setting 'group: optional'");
-    if (!check_usage(config, error))
-        return false;
     if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
         strcmp(config->listen.host, config->ops_listen.host) == 0) {
         g_autofree char *text = address_format(&config->listen);

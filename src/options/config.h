@@ -79,11 +79,6 @@ struct config {
     int64_t volume_bind_timeout_ms;
     int64_t wait_loss;
     bool kueue;
-    const char *usage; /* a URL; "": nobody is asked how busy pods are */
-    const char *usage_query, *usage_ca_file, *usage_token_file;
-    int64_t usage_interval_ms;
-    int64_t usage_idle_below; /* percent */
-    int64_t usage_idle_for_ms;
     bool plans;
     const char *only;
     bool end;

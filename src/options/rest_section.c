@@ -95,28 +95,6 @@ static const struct option placement_rows[] = {
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
              "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
-    {"usage", TEXT(usage, "URL", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Ask this Prometheus-compatible server (URL/api/v1/query) how busy the cards of pods are: "
-             "of a class whose pods preemption ends first, those that are idle end before the "
-             "others. Nothing else follows from what it says. Needs --classes."},
-    {"usage-query", TEXT(usage_query, "PROMQL", USAGE_QUERY), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "What is asked: an instant vector of percentages, 0 to 100, whose labels "
-             "exported_namespace and exported_pod, or else namespace and pod, name the pod."},
-    {"usage-interval", DURATION(usage_interval_ms, "1m", 5000, 10 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How often. An answer counts for three times as long; after that nobody is known to be "
-             "idle."},
-    {"usage-idle-below", INT(usage_idle_below, "PERCENT", "5", 1, 100),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "A pod counts as idle if all its cards were less busy than that for --usage-idle-for."},
-    {"usage-idle-for", DURATION(usage_idle_for_ms, "30m", 0, 7 * 24 * 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "See --usage-idle-below. What was before a start of this process is not known."},
-    {"usage-token-file", PATH(usage_token_file, "FILE", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "A bearer token for --usage, read anew each time. Needs https."},
-    {"usage-ca-file", PATH(usage_ca_file, "FILE", ""), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Certificates of CAs that the server of --usage is trusted by. Without it: the "
-             "system's."},
     {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
