@@ -22,6 +22,9 @@
 #include "queue/elastic/reclaim_section.h"
 #include "dialect/dialects_section.h"
 #include "usage/usage_section.h"
+#include "kueue/kueue_section.h"
+#include "maintain/plans/plans_section.h"
+#include "switch/switch_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -95,7 +98,7 @@ static bool start_reflectors(struct backend *backend, GError **error)
 
 bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error)
 {
-    if (backend->snapshot || !backend->config->kueue)
+    if (backend->snapshot || !config_section(backend->config, kueue)->on)
         return true;
     backend->kueue = kueue_start(backend->client, backend->store, leadership, NULL, error);
     return backend->kueue;
@@ -127,10 +130,11 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
 {
     const struct config *config = backend->config;
 
-    if (backend->snapshot || !*config->calendar)
+    if (backend->snapshot || !*config_section(config, switch)->calendar)
         return true;
-    struct calendar *calendar = calendar_load(
-        config->calendar, config_section(config, dialects)->options.nvidia_config_replicas, error);
+    struct calendar *calendar =
+        calendar_load(config_section(config, switch)->calendar,
+                      config_section(config, dialects)->options.nvidia_config_replicas, error);
     if (!calendar)
         return fail_within(error, "option '--calendar': ");
     backend->switcher = switcher_start(
@@ -153,7 +157,7 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
 bool backend_carry_out_plans(struct backend *backend, const struct backend_evicting *with,
                              GError **error)
 {
-    if (backend->snapshot || !backend->config->plans)
+    if (backend->snapshot || !config_section(backend->config, plans)->on)
         return true;
     backend->plans = plan_service_start(
         &(struct plan_service_options){

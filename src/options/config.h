@@ -78,11 +78,8 @@ struct config {
     int64_t assign_patience_ms;
     int64_t volume_bind_timeout_ms;
     int64_t wait_loss;
-    bool kueue;
-    bool plans;
     const char *only;
     bool end;
-    const char *calendar; /* "": no node is switched */
     bool wake;
 
     bool leader_elect;

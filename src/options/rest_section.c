@@ -91,10 +91,6 @@ static const struct option placement_rows[] = {
              "less than so many thousandths of a card for each pod that this one has to serve "
              "before. 0: packing alone counts while a node takes the pod at once."},
 
-    {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE), .flags = OPTION_NEEDS_API,
-     .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
-             "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
-             "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
     {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
@@ -145,17 +141,6 @@ static const struct option running_rows[] = {
      IN(RUNNING, COMMAND_SERVE),
      .help = "Metrics have five series for each card. Of more cards than this they have only the "
              "sums of all; 0: never series for each."},
-    {"plans", BOOL(plans, "false"), IN(RUNNING, COMMAND_SERVE), .flags = OPTION_NEEDS_API,
-     .help = "Carry out plans that ConfigMaps with the label gpuledger.io/plan order, in gpuledger's "
-             "own namespace (that of the service account, or of the kubeconfig's context), as "
-             "docs/plan.md has them: pods are evicted one after the other. Needs the rights of "
-             "manifests/overlays/plans."},
-    {"calendar", PATH(calendar, "FILE", ""), IN(RUNNING, COMMAND_SERVE | COMMAND_SWITCH), .flags = OPTION_NEEDS_API,
-     .help = "Let nodes share their cards in another way at other times: windows of the week, each "
-             "with a value of nvidia.com/device-plugin.config or nvidia.com/mig.config, for nodes "
-             "of NVIDIA's plugin, or of gpuledger.io/slots, as docs/switch.md has them. Before one "
-             "begins, nodes take no pods that outlast it; then the others are evicted. Needs the "
-             "rights of manifests/overlays/switch."},
     {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,

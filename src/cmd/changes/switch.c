@@ -14,6 +14,7 @@
 #include "options/table.h"
 #include "switch/switcher.h"
 #include "dialect/dialects_section.h"
+#include "switch/switch_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +48,9 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
     if (!switching->client)
         return false;
     switching->cluster = api_cluster_new(switching->client);
-    if (*config->calendar) {
-        switching->calendar = calendar_load(config->calendar, replicas, error);
+    if (*config_section(config, switch)->calendar) {
+        switching->calendar =
+            calendar_load(config_section(config, switch)->calendar, replicas, error);
         if (!switching->calendar)
             return fail_within(error, "option '--calendar': ");
     }

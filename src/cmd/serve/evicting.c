@@ -8,6 +8,8 @@
 #include "queue/gangs/gangs_section.h"
 #include "queue/elastic/reclaim_section.h"
 #include "evict/evictions_section.h"
+#include "maintain/plans/plans_section.h"
+#include "switch/switch_section.h"
 
 struct evicting {
     struct api_client *client;
@@ -55,8 +57,8 @@ static bool open_calls(struct evicting *evicting, const struct config *config,
 struct evicting *evicting_start(const struct config *config, struct backend *backend,
                                 GError **error)
 {
-    const bool none = !config_section(config, reclaim)->on && !config->plans &&
-                      !*config->calendar &&
+    const bool none = !config_section(config, reclaim)->on && !config_section(config, plans)->on &&
+                      !*config_section(config, switch)->calendar &&
                       !(config_section(config, gangs)->on && config_section(config, gangs)->strict);
     struct evicting *evicting = g_new0(struct evicting, 1);
 
