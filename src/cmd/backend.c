@@ -25,6 +25,7 @@
 #include "kueue/kueue_section.h"
 #include "maintain/plans/plans_section.h"
 #include "switch/switch_section.h"
+#include "audit/audit_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -73,7 +74,7 @@ static bool open_api(struct backend *backend, GError **error)
     if (!backend->client)
         return false;
     backend->api_cluster = api_cluster_new(backend->client);
-    if (config->events) {
+    if (config_section(config, audit)->events) {
         backend->events = events_start(backend->client, NULL, error);
         if (!backend->events)
             return false;

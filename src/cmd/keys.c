@@ -6,6 +6,7 @@
 #include "kube/key_storages.h"
 #include "options/command.h"
 #include "verbs/sealer.h"
+#include "store/seals/seals_section.h"
 
 #include <signal.h>
 
@@ -20,7 +21,7 @@ struct keys {
 
 struct keys *keys_new(const struct config *config)
 {
-    if (!*config->seal_key_file && !*config->seal_secret)
+    if (!*config_section(config, seals)->key_file && !*config_section(config, seals)->secret)
         return NULL;
     struct keys *keys = g_new0(struct keys, 1);
     keys->seals = seals_new();
@@ -45,11 +46,12 @@ struct seals *keys_seals(const struct keys *keys)
 static struct key_storage *find_storage(struct keys *keys, const struct config *config,
                                     const struct backend *backend, GError **error)
 {
-    if (*config->seal_key_file)
-        return key_file_new(config->seal_key_file);
+    if (*config_section(config, seals)->key_file)
+        return key_file_new(config_section(config, seals)->key_file);
     if (!keys->client)
         keys->client = backend_new_client(backend, error);
-    return keys->client ? key_secret_new(keys->client, config->seal_secret, error) : NULL;
+    return keys->client ? key_secret_new(keys->client, config_section(config, seals)->secret, error)
+                        : NULL;
 }
 
 static bool open_storage(struct keys *keys, const struct config *config,
@@ -89,9 +91,9 @@ static bool is_to_wait(const GError *failure, int64_t waited_ms)
 bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
                GError **error)
 {
-    const char *option = *config->seal_key_file ? "seal-key-file" : "seal-secret";
+    const char *option = *config_section(config, seals)->key_file ? "seal-key-file" : "seal-secret";
 
-    if (!keys || keys->keeper || (!backend && !*config->seal_key_file))
+    if (!keys || keys->keeper || (!backend && !*config_section(config, seals)->key_file))
         return true;
     g_autoptr(GError) failure = NULL;
     int64_t reached_ms = now_ms(); /* when the API server was last away */
@@ -145,16 +147,18 @@ static struct keyring *read_once(struct key_storage *storage, GError **error)
 /* Names that read as if both were there are an error, as serve says it. */
 static bool check_storages(const struct config *config, GError **error)
 {
-    if (!*config->seal_secret || (!*config->seal_key_file && !*config->snapshot))
+    if (!*config_section(config, seals)->secret ||
+        (!*config_section(config, seals)->key_file && !*config->snapshot))
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s' is given as well; keep one of them",
-                     *config->seal_key_file ? "--seal-key-file" : "--snapshot");
+                     *config_section(config, seals)->key_file ? "--seal-key-file" : "--snapshot");
 }
 
 bool keys_read(struct keys *keys, const struct config *config, const struct backend *backend,
                GError **error)
 {
-    const bool file = *config->seal_key_file, secret = *config->seal_secret;
+    const bool file = *config_section(config, seals)->key_file,
+               secret = *config_section(config, seals)->secret;
 
     /* A file before the cluster, a Secret with what calls it. */
     if ((!file && !secret) || (backend != NULL) == (file && !secret))

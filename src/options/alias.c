@@ -17,37 +17,6 @@ bool alias_read_port(const struct option *option, const char *text, void *value,
     return true;
 }
 
-/* Names, or the numbers that stand for them there: a line at V(n) is printed when n is below the
- * level; debug is 101, info 50, warn 10, error 5. */
-bool alias_read_log_level(const struct option *option, const char *text, void *value,
-                          GError **error)
-{
-    static const struct {
-        gint64 from;
-        enum log_level level;
-    } numbers[] = {
-        {101, LOG_LEVEL_DEBUG},
-        {50, LOG_LEVEL_INFO},
-        {10, LOG_LEVEL_WARN},
-        {0, LOG_LEVEL_ERROR},
-    };
-    guint64 number;
-    if (g_ascii_string_to_unsigned(text, 10, 0, INT32_MAX, &number, NULL)) {
-        size_t i = 0;
-        while ((gint64)number < numbers[i].from)
-            i++;
-        *(int64_t *)value = numbers[i].level;
-        return true;
-    }
-    if (option_choose(option, text, value))
-        return true;
-    return fail_with(
-        error, GPULEDGER_ERROR_INVALID,
-        "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: '%s' is "
-        "not valid, expected error, warn, info or debug",
-        text);
-}
-
 const struct note gone_options[] = {
     {"tencent-predicates-only", "name a bindVerb in kube-scheduler's configuration: filter books "
                                 "nothing any more"},

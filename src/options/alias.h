@@ -8,7 +8,3 @@
 
 /* PORT: a number. */
 bool alias_read_port(const struct option *option, const char *text, void *value, GError **error);
-
-/* LOG_LEVEL: a name or a number. */
-bool alias_read_log_level(const struct option *option, const char *text, void *value,
-                          GError **error);

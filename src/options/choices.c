@@ -47,26 +47,6 @@ bool choices_ranked(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
-bool choices_log_level(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"error", "what needs somebody's attention", LOG_LEVEL_ERROR},
-        {"warn", "also what looks wrong but was coped with", LOG_LEVEL_WARN},
-        {"info", "also one line per bind and per change of state", LOG_LEVEL_INFO},
-        {"debug", "also every call", LOG_LEVEL_DEBUG},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-bool choices_log_format(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"logfmt", "key=value pairs", LOG_FORMAT_LOGFMT},
-        {"json", "one JSON object per line", LOG_FORMAT_JSON},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
 bool choices_output(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {

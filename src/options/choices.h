@@ -8,8 +8,6 @@
 bool choices_policy(size_t i, struct choice *ret_choice);
 bool choices_prioritize(size_t i, struct choice *ret_choice);
 bool choices_ranked(size_t i, struct choice *ret_choice);
-bool choices_log_level(size_t i, struct choice *ret_choice);
-bool choices_log_format(size_t i, struct choice *ret_choice);
 bool choices_output(size_t i, struct choice *ret_choice);
 bool choices_peer(size_t i, struct choice *ret_choice);
 bool choices_color(size_t i, struct choice *ret_choice);

@@ -10,6 +10,7 @@
 #include "json/json.h"
 #include "queue/gangs/gangs_section.h"
 #include "dialect/dialects_section.h"
+#include "store/seals/seals_section.h"
 
 #include <string.h>
 
@@ -457,10 +458,11 @@ static bool check(struct config *config, GError **error)
     if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
-    if (*config->seal_secret && (*config->seal_key_file || *config->snapshot))
+    if (*config_section(config, seals)->secret &&
+        (*config_section(config, seals)->key_file || *config->snapshot))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'seal-secret' is set as well as '%s'; leave one of them out",
-                         *config->seal_key_file ? "seal-key-file" : "snapshot");
+                         *config_section(config, seals)->key_file ? "seal-key-file" : "snapshot");
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");

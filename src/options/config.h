@@ -89,18 +89,8 @@ struct config {
     const char *lease_identity; /* what the holder's name begins with; "": the host's name */
     const char *pod_name;       /* "": no label is kept */
 
-    int64_t audit_interval_ms; /* 0: only when asked */
-    bool events;
-    bool pod_metrics;
-    int64_t card_metrics_max; /* of more cards metrics tell sums only */
-    int64_t log_level;  /* enum log_level */
-    int64_t log_format; /* enum log_format */
     int64_t shutdown_delay_ms;
     int64_t drain_timeout_ms;
-    const char *seal_key_file; /* these two "": nothing is sealed */
-    const char *seal_secret;
-    const char *record; /* "": nothing is recorded */
-    int64_t record_max; /* bytes */
 
     const char *sim_pods;
     const char *sim_trace_nodes;

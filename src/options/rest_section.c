@@ -125,29 +125,6 @@ static const struct option replica_rows[] = {
 };
 
 static const struct option running_rows[] = {
-    {"audit-interval", DURATION(audit_interval_ms, "5m", 0, 24 * 60 * MINUTE_MS),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "How often the ledger is checked against the cluster, which is read as a whole for "
-             "it; 0s: only when somebody asks."},
-    {"events", BOOL(events, "true"), IN(RUNNING, COMMAND_SERVE),
-     .help = "Write Events about pods with which something is wrong: bound without a card, on a "
-             "card that holds too much, not taken by their node side, not to be understood. Needs "
-             "the verbs create and patch on events of the group events.k8s.io."},
-    {"pod-metrics", BOOL(pod_metrics, "false"), IN(RUNNING, COMMAND_SERVE),
-     .help = "Also export what each container was granted of each card, with namespace, pod, "
-             "container and the card's UUID, to be joined with what is measured of cards: two "
-             "metrics with a series for every container and card."},
-    {"card-metrics-max", INT(card_metrics_max, "CARDS", "4096", 0, INT64_C(1) << 30),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "Metrics have five series for each card. Of more cards than this they have only the "
-             "sums of all; 0: never series for each."},
-    {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,
-     .help = "How much is logged to standard error."},
-    {"log-format", CHOICE(log_format, "FORMAT", "logfmt", choices_log_format),
-     IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
-     .help = "How it is written."},
     {"shutdown-delay", DURATION(shutdown_delay_ms, "8s", 0, 10 * MINUTE_MS),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .help = "How long it goes on answering after SIGTERM with readiness failing, so that nobody is "
@@ -159,22 +136,6 @@ static const struct option running_rows[] = {
      .help = "How long calls that are under way may take to finish after SIGTERM and "
              "--shutdown-delay. Keep the sum of both below the pod's "
              "terminationGracePeriodSeconds (30 unless configured)."},
-    {"seal-key-file", PATH(seal_key_file, "FILE", ""), IN(RUNNING, LOOKS | COMMAND_SIMULATE),
-     .help = "Seal every grant with the key in this file, which is made if it is not there: what a pod "
-             "was given is known after a restart, whatever its annotations were made to say. Without "
-             "a key annotations are believed. Commands that look at a cluster by themselves check "
-             "seals with it, and make none."},
-    {"seal-secret", TEXT(seal_secret, "NAMESPACE/NAME", ""), IN(RUNNING, LOOKS),
-     .help = "The same with a key in a Secret, which must exist and may be empty; see "
-             "manifests/base/seal.yaml."},
-    {"record", PATH(record, "FILE", ""), IN(RUNNING, COMMAND_SERVE),
-     .help = "Write down every event and every decision, for 'gpuledger replay'. Of objects only "
-             "what decisions read is kept, which holds no environment and no Secrets, but names, "
-             "labels and annotations. A file that is there becomes FILE.1."},
-    {"record-max", SIZE(record_max, "256MiB", 1 << 16, INT64_C(1) << 40),
-     IN(RUNNING, COMMAND_SERVE),
-     .help = "How large the file of --record grows before it becomes FILE.1, whose place it takes, "
-             "and the next one begins with what is known by then."},
     {"config", PATH(file, "FILE", ""), IN(RUNNING, COMMAND_SERVE), .flags = OPTION_NO_FILE,
      .help = "A YAML file with values for these options: flat, the keys are their long names. "
              "SIGHUP reads it again."},

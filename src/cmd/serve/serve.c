@@ -29,6 +29,11 @@
 #include "http/tls.h"
 #include "queue/quotas/quotas_section.h"
 #include "queue/elastic/reclaim_section.h"
+#include "store/seals/seals_section.h"
+#include "record/record_section.h"
+#include "audit/audit_section.h"
+#include "inspect/metrics_section.h"
+#include "base/log_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -166,7 +171,7 @@ static void tell_open_doors(const struct serve *serve)
 
 static void warn_of_no_seal(const struct config *config)
 {
-    if (!*config->seal_key_file && !*config->seal_secret)
+    if (!*config_section(config, seals)->key_file && !*config_section(config, seals)->secret)
         log_event(LOG_LEVEL_INFO,
                   "after a restart annotations are believed, whoever may have changed them",
                   LOG_TEXT("option", "--seal-secret"), LOG_TEXT("hint", "see docs/security.md"));
@@ -182,8 +187,8 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
         .permits = evicting_permits(serve->evicting),
-        .pod_metrics = config->pod_metrics,
-        .card_metrics_max = config->card_metrics_max,
+        .pod_metrics = config_section(config, metrics)->pods,
+        .card_metrics_max = config_section(config, metrics)->cards_max,
     };
     serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer,
                                               .compresses = true, .hosts = config->ops_hosts};
@@ -237,7 +242,8 @@ static bool listen_all(struct serve *serve, GError **error)
 
 static void apply_live(struct serve *serve, const struct config *config)
 {
-    log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
+    log_configure((enum log_level)config_section(config, log)->level,
+                  (enum log_format)config_section(config, log)->format);
     store_set_policy(serve->store, &policies[config->policy], config->assign_patience_ms);
 }
 
@@ -347,13 +353,14 @@ static char *options_text(const struct config *config)
 static bool start_recorder(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (!*config->record)
+    if (!*config_section(config, record)->file)
         return true;
     g_autofree char *text = options_text(config);
-    serve->recorder = recorder_new(&(struct recorder_options){.path = config->record,
-                                                              .file_max = config->record_max,
-                                                              .options = text},
-                                   error);
+    serve->recorder = recorder_new(
+        &(struct recorder_options){.path = config_section(config, record)->file,
+                                   .file_max = config_section(config, record)->file_max,
+                                   .options = text},
+        error);
     if (!serve->recorder)
         return fail_within(error, "option '--record': ");
     recorder_observe(serve->recorder, serve->store);
@@ -462,9 +469,10 @@ static bool open_all(struct serve *serve, GError **error)
     log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
               LOG_TEXT("cluster", serve->extender.cluster->ops->name),
               LOG_TEXT("at", backend_title(serve->backend)));
-    serve->auditor =
-        auditor_start(&serve->extender,
-                      &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
+    serve->auditor = auditor_start(
+        &serve->extender,
+        &(struct auditor_options){.interval_ms = config_section(config, audit)->interval_ms},
+        error);
     if (!*config->snapshot) /* where nothing changes but by calls */
         serve->outlook = outlook_start(serve->store, error);
     return serve->auditor && (serve->outlook || *config->snapshot) && read_secrets(serve, error) &&
@@ -599,7 +607,8 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
     sigset_t signals = block_signals();
     struct serve serve = {.started = config, .inputs = inputs};
     g_autoptr(GError) failure = NULL;
-    log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
+    log_configure((enum log_level)config_section(config, log)->level,
+                  (enum log_format)config_section(config, log)->format);
     for (guint i = 0; i < config->warnings->len; i++)
         log_event(LOG_LEVEL_WARN, "ignored", LOG_TEXT("what", config->warnings->pdata[i]));
     if (!open_all(&serve, &failure)) {
