@@ -466,11 +466,6 @@ static bool check(struct config *config, GError **error)
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
-    if (classes_want_groups(config_section(config, dialects)->options.classes) &&
-        !config_section(config, gangs)->on)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
-                         "'gangs', or give the class the setting 'group: optional'");
     if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
         strcmp(config->listen.host, config->ops_listen.host) == 0) {
         g_autofree char *text = address_format(&config->listen);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/gangs/gangs_section.h"
 
+#include "core/fail.h"
 #include "core/section/rows.h"
+#include "dialect/classes/classes.h"
+#include "dialect/dialects_section.h"
 
 #define SETTINGS struct gangs_settings
 
@@ -25,9 +28,20 @@ static const struct option rows[] = {
 };
 /* clang-format on */
 
+static bool check(const struct settings *settings, GError **error)
+{
+    if (classes_want_groups(settings_of(settings, dialects)->options.classes) &&
+        !settings_of(settings, gangs)->on)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
+                         "'gangs', or give the class the setting 'group: optional'");
+    return true;
+}
+
 const struct section section_gangs = {
     .name = "gangs",
     .title = "Groups of pods",
     ROWS(rows),
     .recorded = true,
+    .check = check,
 };
