@@ -26,6 +26,8 @@
 #include "maintain/plans/plans_section.h"
 #include "switch/switch_section.h"
 #include "audit/audit_section.h"
+#include "verbs/placing_section.h"
+#include "verbs/bind/binding_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -258,10 +260,10 @@ struct store_options backend_store_options(const struct config *config)
         .saved = *config->snapshot != '\0',
         .claims_on_nodes = *config->snapshot != '\0',
         .dialects = config_section(config, dialects)->options,
-        .policy = &policies[config->policy],
-        .patience_ms = config->assign_patience_ms,
-        .volume_bind_ms = config->volume_bind_timeout_ms,
-        .wait_loss = config->wait_loss,
+        .policy = &policies[config_section(config, placing)->policy],
+        .patience_ms = config_section(config, binding)->patience_ms,
+        .volume_bind_ms = config_section(config, binding)->volume_timeout_ms,
+        .wait_loss = config_section(config, placing)->wait_loss,
         .hold_ms = config_section(config, arrivals)->hold_ms,
         .n_places = config_section(config, arrivals)->places,
         .parts = config->parts,

@@ -11,6 +11,7 @@
 #include "cmd/backend.h"
 #include "options/command.h"
 #include "options/print.h"
+#include "verbs/placing_section.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
     if (!recorded->config)
         return false;
     *ret_options = backend_store_options(recorded->config);
-    ret_extender->shape = (enum prioritize_shape)recorded->config->prioritize;
+    ret_extender->shape = (enum prioritize_shape)config_section(recorded->config, placing)->shape;
     return true;
 }
 
@@ -284,7 +285,9 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 
 static const struct policy *policy_asked_for(const struct config *config)
 {
-    return config_on_command_line(config, "policy") ? &policies[config->policy] : NULL;
+    return config_on_command_line(config, "policy")
+               ? &policies[config_section(config, placing)->policy]
+               : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,

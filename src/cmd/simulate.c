@@ -14,6 +14,7 @@
 #include "snapshot/snapshot_file.h"
 #include "queue/gangs/gangs_section.h"
 #include "dialect/dialects_section.h"
+#include "verbs/placing_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -339,7 +340,7 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .policy = experiment->policies->pdata[i / experiment->seeds->len],
             .dialects = config_section(config, dialects)->options,
             .seals = keys_seals(experiment->keys),
-            .shape = (enum prioritize_shape)config->prioritize,
+            .shape = (enum prioritize_shape)config_section(config, placing)->shape,
             .ranked = (enum ranked)config->sim_ranked,
             .weight = config->sim_weight,
             .seed = g_array_index(experiment->seeds, uint32_t, i % experiment->seeds->len),
@@ -352,7 +353,7 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .lifetime_ms = config->sim_lifetime_ms,
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
-            .wait_loss = config->wait_loss,
+            .wait_loss = config_section(config, placing)->wait_loss,
             .gangs = config_section(config, gangs)->on,
             .gang_room_ms = config_section(config, gangs)->keep_room_ms,
             .keep_pods = *config->sim_cluster_out,

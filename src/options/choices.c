@@ -16,25 +16,6 @@ static bool choose(const struct choice *choices, size_t n, size_t i, struct choi
     return true;
 }
 
-bool choices_policy(size_t i, struct choice *ret_choice)
-{
-    if (!policies[i].name)
-        return false;
-    *ret_choice = (struct choice){policies[i].name, policies[i].help, (int64_t)i};
-    return true;
-}
-
-bool choices_prioritize(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"winner", "the best node 10, all others 0, so that it decides (weight 13 or more)",
-         PRIORITIZE_WINNER},
-        {"scaled", "10 to 1 by what each loses, so that it has a say among other preferences",
-         PRIORITIZE_SCALED},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
 bool choices_ranked(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {

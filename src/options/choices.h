@@ -5,8 +5,6 @@
  */
 #include "options/options.h"
 
-bool choices_policy(size_t i, struct choice *ret_choice);
-bool choices_prioritize(size_t i, struct choice *ret_choice);
 bool choices_ranked(size_t i, struct choice *ret_choice);
 bool choices_output(size_t i, struct choice *ret_choice);
 bool choices_peer(size_t i, struct choice *ret_choice);

@@ -69,18 +69,9 @@ struct config {
     const char *ops_hosts;
     const char *ops_token_file;
 
-    int64_t policy;      /* index into policies */
-    int64_t prioritize;  /* enum prioritize_shape */
     bool admission;
-    int64_t bind_timeout_ms;
-    const char *scheduler_names; /* "": the usual ones */
-    bool bind_trusts_filter;
-    int64_t assign_patience_ms;
-    int64_t volume_bind_timeout_ms;
-    int64_t wait_loss;
     const char *only;
     bool end;
-    bool wake;
 
     bool leader_elect;
     const char *lease_name;

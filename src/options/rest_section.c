@@ -48,56 +48,6 @@ static const struct option listener_rows[] = {
 #include "options/listener_rows.h"
 };
 
-static const struct option placement_rows[] = {
-
-    {"policy", CHOICE(policy, "NAME", "binpack", choices_policy),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | MOVES | PLANS), .flags = OPTION_LIVE,
-     .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
-             "node."},
-    {"prioritize", CHOICE(prioritize, "SHAPE", "winner", choices_prioritize),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
-     .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
-             "the extender's weight, to its own marks."},
-
-
-    {"bind-timeout", DURATION(bind_timeout_ms, "25s", 1000, 10 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "How long one bind may take, waiting included. Keep it below kube-scheduler's "
-             "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
-             "or kube-scheduler gives up on binds that succeed."},
-    {"scheduler-names", LIST(scheduler_names, "NAME,...", "", item_list_names),
-     IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Bind only pods with one of these as schedulerName (default-scheduler where a pod says "
-             "none). Without it: all but those whose own scheduler places them, of Volcano, KAI and "
-             "Koordinator."},
-    {"bind-trusts-filter", BOOL(bind_trusts_filter, "false"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Do not ask again, of a pod that filter has let pass on the node in the last five "
-             "minutes, whether its nodeSelector, affinity and tolerations let it be there. For "
-             "profiles of kube-scheduler without the plugins that ask; who can forge a call of bind "
-             "can forge one of filter as well."},
-    {"volume-bind-timeout", DURATION(volume_bind_timeout_ms, "10m", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS),
-     .help = "How long room is kept, from pods of any priority, for a pod with volume claims, ephemeral "
-             "volumes or resource claims that filter has let pass: kube-scheduler calls bind once those are "
-             "ready. Give kube-scheduler's bindTimeoutSeconds (600 unless configured). 0s: not at all."},
-    {"assign-patience", DURATION(assign_patience_ms, "10s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE | PLANS), .flags = OPTION_LIVE,
-     .help = "How long the node side is expected to take to match a pod. A pod that it could "
-             "mistake for one bound less than this ago waits inside bind; for an older one it is "
-             "turned away until that one is matched or gone."},
-    {"wait-loss", INT(wait_loss, "THOUSANDTHS", "50", 0, 1000000),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
-     .help = "Prefer a node whose device plugin serves a pod sooner over one that packs better by "
-             "less than so many thousandths of a card for each pod that this one has to serve "
-             "before. 0: packing alone counts while a node takes the pod at once."},
-
-    {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
-             "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
-             "patch on pods. Without it such a pod may wait for minutes in a quiet cluster."},
-
-};
-
 static const struct option replica_rows[] = {
     {"leader-elect", BOOL(leader_elect, "false"), IN(REPLICAS, COMMAND_SERVE),
      .help = "Serve only while holding a Lease, so that several replicas may run: one answers "
@@ -201,7 +151,6 @@ static const struct option simulate_rows[] = {
                                             __VA_ARGS__}
 REST(cluster, "Where the cluster is");
 REST(listener, "Listening");
-REST(placement, "Placing pods", .recorded = true);
 REST(replica, "Several replicas");
 REST(running, "Running");
 REST(client, "Asking a running extender");

@@ -34,6 +34,9 @@
 #include "audit/audit_section.h"
 #include "inspect/metrics_section.h"
 #include "base/log_section.h"
+#include "verbs/placing_section.h"
+#include "verbs/bind/binding_section.h"
+#include "verbs/wake_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -244,7 +247,8 @@ static void apply_live(struct serve *serve, const struct config *config)
 {
     log_configure((enum log_level)config_section(config, log)->level,
                   (enum log_format)config_section(config, log)->format);
-    store_set_policy(serve->store, &policies[config->policy], config->assign_patience_ms);
+    store_set_policy(serve->store, &policies[config_section(config, placing)->policy],
+                     config_section(config, binding)->patience_ms);
 }
 
 static void reload(struct serve *serve)
@@ -458,12 +462,13 @@ static bool open_all(struct serve *serve, GError **error)
         .leadership = replica_leadership(serve->replica),
         .journal = replica_journal(serve->replica),
         .succession = serve->succession,
-        .shape = (enum prioritize_shape)config->prioritize,
+        .shape = (enum prioritize_shape)config_section(config, placing)->shape,
         .admits = config->admission,
-        .bind_timeout_ms = config->bind_timeout_ms,
+        .bind_timeout_ms = config_section(config, binding)->timeout_ms,
         .waiters = {.max = (unsigned)MAX(config->max_connections / 2, 1)},
-        .wake = config->wake ? wake_new() : NULL,
-        .denials = denials_new(config->scheduler_names, config->bind_trusts_filter),
+        .wake = config_section(config, wake)->on ? wake_new() : NULL,
+        .denials = denials_new(config_section(config, binding)->scheduler_names,
+                               config_section(config, binding)->trusts_filter),
     };
     const char *version = version_text, *commit = version_commit;
     log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
