@@ -73,13 +73,6 @@ struct config {
     const char *only;
     bool end;
 
-    bool leader_elect;
-    const char *lease_name;
-    const char *lease_namespace;
-    int64_t lease_duration_ms;
-    const char *lease_identity; /* what the holder's name begins with; "": the host's name */
-    const char *pod_name;       /* "": no label is kept */
-
     int64_t shutdown_delay_ms;
     int64_t drain_timeout_ms;
 

@@ -48,32 +48,6 @@ static const struct option listener_rows[] = {
 #include "options/listener_rows.h"
 };
 
-static const struct option replica_rows[] = {
-    {"leader-elect", BOOL(leader_elect, "false"), IN(REPLICAS, COMMAND_SERVE),
-     .help = "Serve only while holding a Lease, so that several replicas may run: one answers "
-             "kube-scheduler, the others follow the cluster and stand by. Needs the verbs get, "
-             "create and update on leases of the group coordination.k8s.io."},
-    {"lease-name", TEXT(lease_name, "NAME", "gpuledger"), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The Lease. All that book cards of one cluster must share it."},
-    {"lease-namespace", NAMESPACE(lease_namespace, "kube-system"),
-     IN(REPLICAS, COMMAND_SERVE),
-     .help = "Where it is."},
-    {"lease-duration", DURATION(lease_duration_ms, "15s", 3000, 10 * MINUTE_MS),
-     IN(REPLICAS, COMMAND_SERVE),
-     .help = "For how long the others wait for a holder that does not renew it, in whole seconds. "
-             "The holder itself stops binding when it could not renew it for two thirds of this."},
-    {"lease-identity", TEXT(lease_identity, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The holder's name in the Lease, to which every replica adds something random of its "
-             "own, so that replicas may share one. Without it: the host's name, which is a pod's."},
-
-    {"pod-name", TEXT(pod_name, "NAME", ""), IN(REPLICAS, COMMAND_SERVE),
-     .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "
-             "label gpuledger.io/holder=true, for a Service to select. Needs the verb patch on "
-             "pods. Without it the Service has to go by readiness alone. A single replica, without a "
-             "Lease, knows by it whether its successor is there: from then on it binds nothing."},
-
-};
-
 static const struct option running_rows[] = {
     {"shutdown-delay", DURATION(shutdown_delay_ms, "8s", 0, 10 * MINUTE_MS),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
@@ -151,7 +125,6 @@ static const struct option simulate_rows[] = {
                                             __VA_ARGS__}
 REST(cluster, "Where the cluster is");
 REST(listener, "Listening");
-REST(replica, "Several replicas");
 REST(running, "Running");
 REST(client, "Asking a running extender");
 REST(maintenance, "Taking out of service");

@@ -5,7 +5,6 @@
 
 SECTION_ROW(cluster, 100);
 SECTION_ROW(listener, 200);
-SECTION_ROW(replica, 400);
 SECTION_ROW(running, 500);
 SECTION_ROW(client, 800);
 SECTION_ROW(maintenance, 810);

@@ -37,6 +37,7 @@
 #include "verbs/placing_section.h"
 #include "verbs/bind/binding_section.h"
 #include "verbs/wake_section.h"
+#include "kube/lease/election_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -425,12 +426,12 @@ static void stop_evicting(struct serve *serve)
 
 static bool open_succession(struct serve *serve, const struct config *config, GError **error)
 {
-    if (!*config->pod_name || *config->snapshot)
+    if (!*config_section(config, election)->pod_name || *config->snapshot)
         return true;
     serve->asking = backend_new_client(serve->backend, error);
     if (serve->asking)
-        serve->succession =
-            successor_new(serve->asking, config->lease_namespace, config->pod_name, error);
+        serve->succession = successor_new(serve->asking, config_section(config, election)->ns,
+                                          config_section(config, election)->pod_name, error);
     return serve->succession;
 }
 
@@ -449,7 +450,7 @@ static bool open_all(struct serve *serve, GError **error)
     serve->evicting = evicting_start(config, serve->backend, error);
     if (!serve->evicting)
         return false;
-    if (config->leader_elect) {
+    if (config_section(config, election)->on) {
         serve->replica = replica_start(config, serve->store, serve->backend, error);
         if (!serve->replica)
             return false;
@@ -541,7 +542,7 @@ static void hand_over(struct serve *serve)
  * option somebody knows it better. */
 static bool is_behind_service(const struct config *config)
 {
-    if (config_has_given(config, "shutdown-delay") || config->leader_elect)
+    if (config_has_given(config, "shutdown-delay") || config_section(config, election)->on)
         return true;
     return !*config->snapshot && g_getenv("KUBERNETES_SERVICE_HOST");
 }
