@@ -437,42 +437,11 @@ static bool check(struct config *config, GError **error)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'snapshot-out' is set without 'snapshot'; with an API server there is no "
                          "snapshot to write, leave it out");
-    if (!*config->tls_cert != !*config->tls_key) {
-        bool has_cert = *config->tls_cert;
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'%s' is set without '%s'; TLS needs both a certificate and its key",
-                         has_cert ? "tls-cert" : "tls-key", has_cert ? "tls-key" : "tls-cert");
-    }
-    if (*config->tls_client_ca && !*config->tls_cert)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'tls-client-ca' is set without 'tls-cert' and 'tls-key'; clients show "
-                         "certificates only over TLS");
-    if (*config->tls_client_names && !*config->tls_client_ca)
-        return fail_with(
-            error, GPULEDGER_ERROR_INVALID,
-            "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless "
-            "somebody has signed it");
-    if (config->ops_tls && !*config->tls_cert)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both");
-    if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
     if (*config_section(config, seals)->secret &&
         (*config_section(config, seals)->key_file || *config->snapshot))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'seal-secret' is set as well as '%s'; leave one of them out",
                          *config_section(config, seals)->key_file ? "seal-key-file" : "snapshot");
-    if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
-    if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
-        strcmp(config->listen.host, config->ops_listen.host) == 0) {
-        g_autofree char *text = address_format(&config->listen);
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'listen' and 'ops-listen' are both %s; give one of them another port",
-                         text);
-    }
     for (size_t i = 0; sections[i]; i++) {
         if (sections[i]->check && !sections[i]->check(config->settings, error))
             return false;

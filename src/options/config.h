@@ -56,20 +56,6 @@ struct config {
     const char *snapshot_out;
     int64_t api_timeout_ms;
 
-    struct address listen;
-    struct address ops_listen;
-    int64_t max_connections;
-    int64_t max_body; /* bytes */
-    int64_t transfer_timeout_ms;
-    const char *tls_cert;
-    const char *tls_key;
-    const char *tls_client_ca;
-    const char *tls_client_names;
-    bool ops_tls;
-    const char *ops_hosts;
-    const char *ops_token_file;
-
-    bool admission;
     const char *only;
     bool end;
 

@@ -58,3 +58,23 @@ char *option_variable(const struct option *option)
     g_autofree char *capitals = g_ascii_strup(option->name, -1);
     return g_strconcat("GPULEDGER_", g_strdelimit(capitals, "-", '_'), NULL);
 }
+
+const struct note gone_options[] = {
+    {"tencent-predicates-only", "name a bindVerb in kube-scheduler's configuration: filter books "
+                                "nothing any more"},
+    {"chart", "--output json has every point, for a program that draws"},
+    {NULL, NULL},
+};
+
+const char *option_gone(const char *name)
+{
+    const struct note *gone = gone_options;
+    while (gone->name && strcmp(gone->name, name) != 0)
+        gone++;
+    return gone->why;
+}
+
+const struct note ignored_variables[] = {
+    {"THREADNESS", "every connection has its own thread, see --max-connections"},
+    {NULL, NULL},
+};

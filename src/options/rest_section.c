@@ -3,7 +3,6 @@
 
 #include "queue/arrivals/arrivals.h"
 #include "core/section/rows.h"
-#include "options/alias.h"
 #include "options/config.h"
 #include "options/choices.h"
 #include "evict/permits.h"
@@ -42,10 +41,6 @@ static const struct option cluster_rows[] = {
      .help = "How long one call to the API server may take before it counts as lost and is tried "
              "again, while there is time. Watches are not limited by it."},
 
-};
-
-static const struct option listener_rows[] = {
-#include "options/listener_rows.h"
 };
 
 static const struct option running_rows[] = {
@@ -124,7 +119,6 @@ static const struct option simulate_rows[] = {
                                             .n_rows = G_N_ELEMENTS(name_##_rows),                  \
                                             __VA_ARGS__}
 REST(cluster, "Where the cluster is");
-REST(listener, "Listening");
 REST(running, "Running");
 REST(client, "Asking a running extender");
 REST(maintenance, "Taking out of service");

@@ -4,7 +4,6 @@
 #include "core/section/section.h"
 
 SECTION_ROW(cluster, 100);
-SECTION_ROW(listener, 200);
 SECTION_ROW(running, 500);
 SECTION_ROW(client, 800);
 SECTION_ROW(maintenance, 810);

@@ -38,6 +38,8 @@
 #include "verbs/bind/binding_section.h"
 #include "verbs/wake_section.h"
 #include "kube/lease/election_section.h"
+#include "http/listeners_section.h"
+#include "http/tls_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -88,7 +90,7 @@ static int64_t now_ms(void)
  * for its sake, is raised. */
 static unsigned connections_max(const struct config *config)
 {
-    int64_t wanted = config->max_connections;
+    int64_t wanted = config_section(config, listeners)->max_connections;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return (unsigned)wanted;
@@ -106,23 +108,24 @@ static unsigned connections_max(const struct config *config)
 static bool read_secrets(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (*config->tls_cert) {
-        struct tls_files files = {.certificate = config->tls_cert,
-                                  .key = config->tls_key,
-                                  .client_ca = config->tls_client_ca,
-                                  .client_names = config->tls_client_names};
+    if (*config_section(config, tls)->certificate) {
+        struct tls_files files = {.certificate = config_section(config, tls)->certificate,
+                                  .key = config_section(config, tls)->key,
+                                  .client_ca = config_section(config, tls)->client_ca,
+                                  .client_names = config_section(config, tls)->client_names};
         serve->tls = tls_new(&files, error);
         files.client_ca = "";
-        serve->operations_tls = serve->tls && config->ops_tls ? tls_new(&files, error) : NULL;
-        if (!serve->tls || (config->ops_tls && !serve->operations_tls))
+        serve->operations_tls =
+            serve->tls && config_section(config, tls)->operations ? tls_new(&files, error) : NULL;
+        if (!serve->tls || (config_section(config, tls)->operations && !serve->operations_tls))
             return false;
     }
-    if (*config->ops_token_file) {
-        serve->bearer = bearer_new(config->ops_token_file, error);
+    if (*config_section(config, listeners)->operations_token_file) {
+        serve->bearer = bearer_new(config_section(config, listeners)->operations_token_file, error);
         if (!serve->bearer)
             g_prefix_error(error, "option '--ops-token-file': ");
     }
-    return serve->bearer || !*config->ops_token_file;
+    return serve->bearer || !*config_section(config, listeners)->operations_token_file;
 }
 
 static struct server *listen_on(const struct address *address, const char *option,
@@ -161,16 +164,16 @@ static void tell_open_doors(const struct serve *serve)
 {
     const struct config *config = serve->started;
 
-    if (!*config->tls_client_ca)
+    if (!*config_section(config, tls)->client_ca)
         tell_open_door(serve->scheduler_server, "scheduler",
-                       "everybody who reaches it may bind pods", *config->tls_cert,
-                       "--tls-client-ca");
-    else if (!*config->tls_client_names)
+                       "everybody who reaches it may bind pods",
+                       *config_section(config, tls)->certificate, "--tls-client-ca");
+    else if (!*config_section(config, tls)->client_names)
         tell_open_door(serve->scheduler_server, "scheduler",
                        "every certificate of the CA may bind pods", true, "--tls-client-names");
-    if (serve->operations_server && !*config->ops_token_file)
+    if (serve->operations_server && !*config_section(config, listeners)->operations_token_file)
         tell_open_door(serve->operations_server, "operations", "everybody who reaches it may look",
-                       config->ops_tls, "--ops-token-file");
+                       config_section(config, tls)->operations, "--ops-token-file");
 }
 
 static void warn_of_no_seal(const struct config *config)
@@ -194,22 +197,24 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .pod_metrics = config_section(config, metrics)->pods,
         .card_metrics_max = config_section(config, metrics)->cards_max,
     };
-    serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer,
-                                              .compresses = true, .hosts = config->ops_hosts};
-    serve->operations_server = listen_on(&config->ops_listen, "ops-listen",
-                                         &(struct server_options){
-                                             .name = "operations",
-                                             .mode = SERVER_THREADS,
-                                             .tls = serve->operations_tls,
-                                             .connections_max = OPS_CONNECTIONS,
-                                             .transfer_timeout_ms = config->transfer_timeout_ms,
-                                             .body_max = OPS_BODY_MAX,
-                                             .bodies_max = OPS_BODY_MAX * 4,
-                                             .outgoing = serve->outgoing,
-                                             .error_bodies = true,
-                                             .data = &serve->operations_table,
-                                         },
-                                         error);
+    serve->operations_table =
+        (struct routes){operations_routes, &serve->operations, serve->bearer, .compresses = true,
+                        .hosts = config_section(config, listeners)->operations_hosts};
+    serve->operations_server =
+        listen_on(&config_section(config, listeners)->operations, "ops-listen",
+                  &(struct server_options){
+                      .name = "operations",
+                      .mode = SERVER_THREADS,
+                      .tls = serve->operations_tls,
+                      .connections_max = OPS_CONNECTIONS,
+                      .transfer_timeout_ms = config_section(config, listeners)->transfer_timeout_ms,
+                      .body_max = OPS_BODY_MAX,
+                      .bodies_max = OPS_BODY_MAX * 4,
+                      .outgoing = serve->outgoing,
+                      .error_bodies = true,
+                      .data = &serve->operations_table,
+                  },
+                  error);
     return serve->operations_server != NULL;
 }
 
@@ -221,21 +226,24 @@ static bool listen_all(struct serve *serve, GError **error)
     serve->scheduler_table =
         (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1),
                         .no_browser = true};
-    serve->scheduler_server = listen_on(
-        &config->listen, "listen",
-        &(struct server_options){.name = "scheduler",
-                                 .mode = SERVER_THREADS,
-                                 .tls = serve->tls,
-                                 .connections_max = connections,
-                                 .transfer_timeout_ms = config->transfer_timeout_ms,
-                                 .body_max = (size_t)config->max_body,
-                                 .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
-                                 .outgoing = serve->outgoing,
-                                 .data = &serve->scheduler_table},
-        error);
+    serve->scheduler_server =
+        listen_on(&config_section(config, listeners)->scheduler, "listen",
+                  &(struct server_options){
+                      .name = "scheduler",
+                      .mode = SERVER_THREADS,
+                      .tls = serve->tls,
+                      .connections_max = connections,
+                      .transfer_timeout_ms = config_section(config, listeners)->transfer_timeout_ms,
+                      .body_max = (size_t)config_section(config, listeners)->max_body,
+                      .bodies_max = MAX(SERVER_BODIES_MAX,
+                                        2 * (size_t)config_section(config, listeners)->max_body),
+                      .outgoing = serve->outgoing,
+                      .data = &serve->scheduler_table},
+                  error);
     if (!serve->scheduler_server)
         return false;
-    if (config->ops_listen.port != ADDRESS_OFF && !listen_for_operations(serve, error))
+    if (config_section(config, listeners)->operations.port != ADDRESS_OFF &&
+        !listen_for_operations(serve, error))
         return false;
     tell_open_doors(serve);
     warn_of_no_seal(config);
@@ -464,9 +472,10 @@ static bool open_all(struct serve *serve, GError **error)
         .journal = replica_journal(serve->replica),
         .succession = serve->succession,
         .shape = (enum prioritize_shape)config_section(config, placing)->shape,
-        .admits = config->admission,
+        .admits = config_section(config, listeners)->admission,
         .bind_timeout_ms = config_section(config, binding)->timeout_ms,
-        .waiters = {.max = (unsigned)MAX(config->max_connections / 2, 1)},
+        .waiters = {.max =
+                        (unsigned)MAX(config_section(config, listeners)->max_connections / 2, 1)},
         .wake = config_section(config, wake)->on ? wake_new() : NULL,
         .denials = denials_new(config_section(config, binding)->scheduler_names,
                                config_section(config, binding)->trusts_filter),
