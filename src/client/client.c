@@ -7,6 +7,7 @@
 #include "kube/secret.h"
 #include "base/small_file.h"
 #include "json/json.h"
+#include "options/client_section.h"
 
 #include <curl/curl.h>
 #include <string.h>
@@ -89,15 +90,18 @@ static bool check_ca(const char *file, GError **error)
 
 struct client *client_open(const struct config *config, GError **error)
 {
-    const bool direct = !*config->service || (config_on_command_line(config, "server") &&
-                                              !config_on_command_line(config, "service"));
-    const bool secret = !*config->token_file || !*config->ca_file;
-    if (!check_ca(config->ca_file, error))
+    const bool direct =
+        !*config_section(config, client)->service ||
+        (config_on_command_line(config, "server") && !config_on_command_line(config, "service"));
+    const bool secret =
+        !*config_section(config, client)->token_file || !*config_section(config, client)->ca_file;
+    if (!check_ca(config_section(config, client)->ca_file, error))
         return NULL;
     struct client *client = g_new0(struct client, 1);
 
     client->config = config;
-    if (direct || forward_open(&client->forward, config->service, secret, error))
+    if (direct ||
+        forward_open(&client->forward, config_section(config, client)->service, secret, error))
         return client;
     g_free(client);
     return NULL;
@@ -113,7 +117,8 @@ void client_close(struct client *client)
 
 const char *client_name(const struct client *client)
 {
-    return client->forward.url ? client->config->service : client->config->server;
+    return client->forward.url ? config_section(client->config, client)->service
+                               : config_section(client->config, client)->server;
 }
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -136,7 +141,7 @@ static bool add_header(struct curl_slist **headers, const char *token, const cha
 /* What the token file holds, or else the Secret, if there is one. */
 static bool add_token(const struct client *client, struct curl_slist **headers, GError **error)
 {
-    const char *file = client->config->token_file;
+    const char *file = config_section(client->config, client)->token_file;
     g_autofree char *from = g_strdup_printf("option '--token-file': \"%s\"", file);
 
     if (!*file)
@@ -156,8 +161,8 @@ static void trust(const struct client *client, CURL *curl)
 {
     const char *ca = client->forward.ca;
 
-    if (*client->config->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, client->config->ca_file);
+    if (*config_section(client->config, client)->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, config_section(client->config, client)->ca_file);
     else if (ca)
         curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB,
                          &((struct curl_blob){(void *)ca, strlen(ca), CURL_BLOB_COPY}));
@@ -165,7 +170,8 @@ static void trust(const struct client *client, CURL *curl)
 
 static char *url_of(const struct client *client, const char *path)
 {
-    const char *server = client->forward.url ? client->forward.url : client->config->server;
+    const char *server =
+        client->forward.url ? client->forward.url : config_section(client->config, client)->server;
     size_t length = strlen(server);
 
     while (length > 0 && server[length - 1] == '/')

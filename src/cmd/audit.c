@@ -9,6 +9,7 @@
 #include "cmd/local.h"
 #include "options/print.h"
 #include "options/table.h"
+#include "options/client_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -169,7 +170,8 @@ static bool print_report(struct json_arena *arena, const struct config *config,
     json_writer_init(&writer, text);
     if (print_is_document(config))
         json_value(&writer, document);
-    else if (!write_tables(arena, &summary, config->output == OUTPUT_WIDE, text, error))
+    else if (!write_tables(arena, &summary, config_section(config, client)->output == OUTPUT_WIDE,
+                           text, error))
         return false;
     print_answer(config, text, NULL);
     *ret_differences = summary.differences + summary.unchecked;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "cmd/backend.h"
-#include "options/choices.h"
 
 #include "store/kinds/kind.h"
 #include "core/fail.h"
@@ -28,6 +27,8 @@
 #include "audit/audit_section.h"
 #include "verbs/placing_section.h"
 #include "verbs/bind/binding_section.h"
+#include "options/cluster_section.h"
+#include "options/maintenance_section.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -56,10 +57,11 @@ struct api_client *backend_new_client(const struct backend *backend, GError **er
     const struct config *config = backend->config;
     g_autoptr(GError) failure = NULL;
     struct kube_config *kube =
-        kube_config_load_default(config->kubeconfig, config->context, &failure);
+        kube_config_load_default(config_section(config, cluster)->kubeconfig,
+                                 config_section(config, cluster)->context, &failure);
     if (!kube) {
         g_set_error(error, failure->domain, failure->code,
-                    *config->kubeconfig
+                    *config_section(config, cluster)->kubeconfig
                         ? "option '--kubeconfig': %s"
                         : "no cluster is given: %s; name one with --kubeconfig, or serve a saved "
                           "one with --snapshot",
@@ -82,7 +84,8 @@ static bool open_api(struct backend *backend, GError **error)
             return false;
         api_cluster_set_events(backend->api_cluster, backend->events);
     }
-    backend->limited = limited_cluster_new(backend->api_cluster, config->api_timeout_ms);
+    backend->limited =
+        limited_cluster_new(backend->api_cluster, config_section(config, cluster)->api_timeout_ms);
     return true;
 }
 
@@ -245,7 +248,8 @@ static bool delete_pod(void *data, const char *ns, const char *name, GError **er
 
 static bool open_snapshot(struct backend *backend, GError **error)
 {
-    backend->snapshot = snapshot_cluster_new(backend->config->snapshot, backend->store, error);
+    backend->snapshot = snapshot_cluster_new(config_section(backend->config, cluster)->snapshot,
+                                             backend->store, error);
     if (!backend->snapshot)
         return fail_within(error, "option '--snapshot': ");
     backend->hooks = (struct snapshot_hooks){backend->snapshot, add_pod, delete_pod};
@@ -257,8 +261,8 @@ static bool open_snapshot(struct backend *backend, GError **error)
 struct store_options backend_store_options(const struct config *config)
 {
     return (struct store_options){
-        .saved = *config->snapshot != '\0',
-        .claims_on_nodes = *config->snapshot != '\0',
+        .saved = *config_section(config, cluster)->snapshot != '\0',
+        .claims_on_nodes = *config_section(config, cluster)->snapshot != '\0',
         .dialects = config_section(config, dialects)->options,
         .policy = &policies[config_section(config, placing)->policy],
         .patience_ms = config_section(config, binding)->patience_ms,
@@ -288,7 +292,8 @@ struct backend *backend_open(const struct config *config, struct store *store, G
     struct backend *backend = g_new0(struct backend, 1);
     backend->config = config;
     backend->store = store;
-    if (!(*config->snapshot ? open_snapshot(backend, error) : open_api(backend, error)))
+    if (!(*config_section(config, cluster)->snapshot ? open_snapshot(backend, error)
+                                                     : open_api(backend, error)))
         g_clear_pointer(&backend, backend_free);
     return backend;
 }
@@ -305,7 +310,7 @@ const struct snapshot_hooks *backend_hooks(const struct backend *backend)
 
 const char *backend_title(const struct backend *backend)
 {
-    return backend->snapshot ? backend->config->snapshot
+    return backend->snapshot ? config_section(backend->config, cluster)->snapshot
                              : api_client_config(backend->client)->server;
 }
 
@@ -313,7 +318,7 @@ const char *backend_title(const struct backend *backend)
  * commands end pods by what they find here. */
 static void read_claims(struct backend *backend, struct store *store)
 {
-    const char *ns = backend->config->moves_namespace;
+    const char *ns = config_section(backend->config, maintenance)->moves_namespace;
     struct claim_config_map map = {backend->client, ns && *ns ? ns : "kube-system"};
     g_auto(claim_file) file = {0};
 
@@ -357,7 +362,7 @@ bool backend_start(struct backend *backend, GError **error)
 
 bool backend_stop(struct backend *backend, GError **error)
 {
-    const char *file = backend->config->snapshot_out;
+    const char *file = config_section(backend->config, cluster)->snapshot_out;
     stop_reflectors(backend);
     if (!backend->snapshot || !*file)
         return true;

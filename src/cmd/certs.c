@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "kube/secret.h"
 #include "base/small_file.h"
+#include "options/certs_section.h"
 
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -54,7 +55,7 @@ static void identity_clear(void *data)
 static char *path_of(const struct certs *certs, const char *name, const char *ending)
 {
     g_autofree char *file = g_strconcat(name, ending, NULL);
-    return g_build_filename(certs->config->certs_folder, file, NULL);
+    return g_build_filename(config_section(certs->config, certs)->folder, file, NULL);
 }
 
 /* NULL without an error: there is none, or none is kept. */
@@ -63,7 +64,7 @@ static char *read_file(const struct certs *certs, const char *name, const char *
 {
     g_autofree char *path = path_of(certs, name, ending);
 
-    if (!*certs->config->certs_folder || !g_file_test(path, G_FILE_TEST_EXISTS))
+    if (!*config_section(certs->config, certs)->folder || !g_file_test(path, G_FILE_TEST_EXISTS))
         return NULL;
     return small_file_read(path, FILE_MAX, NULL, error);
 }
@@ -73,11 +74,11 @@ static bool write_file(const struct certs *certs, const char *name, const char *
 {
     g_autofree char *path = path_of(certs, name, ending);
 
-    if (!*certs->config->certs_folder)
+    if (!*config_section(certs->config, certs)->folder)
         return true;
-    if (g_mkdir_with_parents(certs->config->certs_folder, 0700) < 0)
+    if (g_mkdir_with_parents(config_section(certs->config, certs)->folder, 0700) < 0)
         return fail_with(error, GPULEDGER_ERROR_IO, "\"%s\" cannot be made: %s",
-                         certs->config->certs_folder, g_strerror(errno));
+                         config_section(certs->config, certs)->folder, g_strerror(errno));
     /* Readers see the old file or the new one. */
     return g_file_set_contents_full(path, text, -1,
                                     G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
@@ -97,7 +98,7 @@ static void tell(const struct certs *certs, const char *name, const char *certif
 {
     g_autofree char *end = certificate ? certificate_end(certificate) : NULL;
 
-    if (!*certs->config->certs_folder)
+    if (!*config_section(certs->config, certs)->folder)
         return;
     say("%-20s %s%s%s", name, made ? "made" : "kept", end ? ", good until " : "", end ? end : "");
 }
@@ -115,13 +116,14 @@ static bool open_ca(struct certs *certs, GError **error)
     if (there) {
         certs->ca = authority_read(certificate, key, error);
         secret_free(key);
-        g_prefix_error(error, "the CA in \"%s\": ", certs->config->certs_folder);
+        g_prefix_error(error, "the CA in \"%s\": ", config_section(certs->config, certs)->folder);
     } else if (certificate) {
         /* A new one would shut out everybody who trusts the old one. */
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "\"%s\" has ca.crt but not ca.key, so nothing can be signed; bring the key back, "
-                    "or begin in another folder",
-                    certs->config->certs_folder);
+        g_set_error(
+            error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+            "\"%s\" has ca.crt but not ca.key, so nothing can be signed; bring the key back, "
+            "or begin in another folder",
+            config_section(certs->config, certs)->folder);
     } else {
         certs->ca = authority_make("gpuledger CA", error);
     }
@@ -146,7 +148,8 @@ static bool add_identity(struct certs *certs, const struct certificate_wish *wis
         .certificate = read_file(certs, wish->name, ".crt", error),
         .key = *error ? NULL : read_file(certs, wish->name, ".key", error),
     };
-    const bool kept = identity.certificate && identity.key && !certs->config->certs_renew &&
+    const bool kept = identity.certificate && identity.key &&
+                      !config_section(certs->config, certs)->renew &&
                       authority_has_signed(certs->ca, wish, identity.certificate, identity.key);
     bool ok = !*error;
 
@@ -171,13 +174,13 @@ static bool add_server(struct certs *certs, GError **error)
     static const char *const services[] = {"gpuledger", "gpuledger-ops"};
     static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    g_auto(GStrv) more = g_strsplit(certs->config->certs_hosts, ",", -1);
+    g_auto(GStrv) more = g_strsplit(config_section(certs->config, certs)->hosts, ",", -1);
 
     for (size_t i = 0; i < G_N_ELEMENTS(services); i++) {
         g_ptr_array_add(names, g_strdup_printf("%s.%s.svc", services[i],
-                                               certs->config->certs_namespace));
+                                               config_section(certs->config, certs)->ns));
         g_ptr_array_add(names, g_strdup_printf("%s.%s.svc.cluster.local", services[i],
-                                               certs->config->certs_namespace));
+                                               config_section(certs->config, certs)->ns));
     }
     for (size_t i = 0; i < G_N_ELEMENTS(local); i++)
         g_ptr_array_add(names, g_strdup(local[i]));
@@ -186,10 +189,11 @@ static bool add_server(struct certs *certs, GError **error)
             g_ptr_array_add(names, g_strdup(*name));
     }
     g_ptr_array_add(names, NULL);
-    return add_identity(certs,
-                        &(struct certificate_wish){SERVER, (const char *const *)names->pdata,
-                                                   (unsigned)certs->config->certs_days},
-                        error);
+    return add_identity(
+        certs,
+        &(struct certificate_wish){SERVER, (const char *const *)names->pdata,
+                                   (unsigned)config_section(certs->config, certs)->days},
+        error);
 }
 
 /* It names a file and, after "gpuledger-", a Secret. */
@@ -218,10 +222,11 @@ static bool add_clients(struct certs *certs, char **clients, GError **error)
                 "option '--clients': '%s' cannot name a client; expected small letters, "
                 "digits and '-', 50 at most, and none of ca, ops, tls and " SERVER,
                 *name);
-        if (!add_identity(certs,
-                          &(struct certificate_wish){.name = *name,
-                                                     .days = (unsigned)certs->config->certs_days},
-                          error))
+        if (!add_identity(
+                certs,
+                &(struct certificate_wish){
+                    .name = *name, .days = (unsigned)config_section(certs->config, certs)->days},
+                error))
             return false;
     }
     return true;
@@ -235,7 +240,8 @@ static bool add_token(struct certs *certs, GError **error)
     certs->token = read_file(certs, "token", "", error);
     if (*error)
         return false;
-    const bool kept = certs->token && *g_strstrip(certs->token) && !certs->config->certs_renew;
+    const bool kept =
+        certs->token && *g_strstrip(certs->token) && !config_section(certs->config, certs)->renew;
     if (!kept) {
         if (gnutls_rnd(GNUTLS_RND_KEY, bytes, sizeof(bytes)) < 0)
             g_error("TLS: no random numbers");
@@ -273,7 +279,7 @@ static void begin_secret(struct json_writer *writer, const struct certs *certs, 
     json_key_string(writer, "type", type);
     json_key_object(writer, "metadata");
     json_key_string(writer, "name", full);
-    json_key_string(writer, "namespace", certs->config->certs_namespace);
+    json_key_string(writer, "namespace", config_section(certs->config, certs)->ns);
     json_key_object(writer, "labels");
     json_key_string(writer, "app.kubernetes.io/name", "gpuledger");
     json_end_object(writer);
@@ -339,7 +345,7 @@ enum exit_code certs_run(const struct config *config, const struct config_inputs
 {
     struct certs certs = {.config = config,
                           .identities = g_array_new(FALSE, FALSE, sizeof(struct identity))};
-    g_auto(GStrv) clients = g_strsplit(config->certs_clients, ",", -1);
+    g_auto(GStrv) clients = g_strsplit(config_section(config, certs)->clients, ",", -1);
     GError *failure = NULL;
 
     g_array_set_clear_func(certs.identities, identity_clear);

@@ -8,6 +8,7 @@
 #include "options/print.h"
 #include "snapshot/manifest.h"
 #include "base/small_file.h"
+#include "options/client_section.h"
 
 #include <string.h>
 
@@ -50,14 +51,15 @@ static bool read_question(const struct config *config, struct question *question
 {
     if (!pod_word_complete(config, error))
         return false;
-    if (!*config->filename)
+    if (!*config_section(config, client)->filename)
         return read_words(config->words, question, error);
     if (config->words->len > 0)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--filename': a pod is named as well; keep one of them");
     g_autoptr(json_arena) arena = json_arena_new();
     struct manifest manifest;
-    question->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+    question->file =
+        small_file_read(config_section(config, client)->filename, MANIFEST_MAX, NULL, error);
     return (question->file &&
             manifest_parse(arena, question->file, strlen(question->file), &manifest, error)) ||
            fail_within(error, "option '--filename': ");
@@ -67,7 +69,7 @@ static bool read_question(const struct config *config, struct question *question
 
 static const char *table_name(const struct config *config)
 {
-    return config->output == OUTPUT_WIDE ? "wide" : "table";
+    return config_section(config, client)->output == OUTPUT_WIDE ? "wide" : "table";
 }
 
 static bool ask_server(const struct config *config, const struct question *question, bool table,
@@ -125,7 +127,8 @@ static bool look_at_cluster(const struct config *config, const struct question *
             explain_pod(local.store, backend_cluster(local.backend), &pod);
         json_writer_init(&writer, ret_json);
         explanation_encode(&writer, explanation);
-        explanation_write(ret_table, explanation, config->output == OUTPUT_WIDE);
+        explanation_write(ret_table, explanation,
+                          config_section(config, client)->output == OUTPUT_WIDE);
     }
     local_close(&local);
     return found;

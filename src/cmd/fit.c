@@ -7,6 +7,7 @@
 #include "options/print.h"
 #include "snapshot/fit_body.h"
 #include "base/small_file.h"
+#include "options/client_section.h"
 
 #include <string.h>
 
@@ -41,17 +42,17 @@ static bool add_file(struct json_writer *writer, struct json_arena *arena, const
 static bool write_body(const struct config *config, GString *body, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
-    g_auto(GStrv) drain = g_strsplit(config->drain, ",", -1);
+    g_auto(GStrv) drain = g_strsplit(config_section(config, client)->drain, ",", -1);
     struct json_writer writer;
     struct fit_body asked;
 
     json_writer_init(&writer, body);
     json_begin_object(&writer);
-    if (!add_file(&writer, arena, "pod", config->filename, error))
+    if (!add_file(&writer, arena, "pod", config_section(config, client)->filename, error))
         return fail_within(error, "option '--filename': ");
-    if (!add_file(&writer, arena, "template", config->template, error))
+    if (!add_file(&writer, arena, "template", config_section(config, client)->template, error))
         return fail_within(error, "option '--template': ");
-    json_key_int(&writer, "replicas", config->replicas);
+    json_key_int(&writer, "replicas", config_section(config, client)->replicas);
     json_key_array(&writer, "drain");
     for (char **node = drain; *node; node++)
         json_string(&writer, *node);
@@ -128,7 +129,7 @@ enum exit_code fit_run(const struct config *config, const struct config_inputs *
 
     if (!local_choose(config, &alone))
         return EXIT_USAGE;
-    if (!*config->filename && !*config->drain) {
+    if (!*config_section(config, client)->filename && !*config_section(config, client)->drain) {
         complain("what is to fit? Give a pod with -f, or --drain a node");
         return EXIT_USAGE;
     }

@@ -7,6 +7,7 @@
 #include "options/command.h"
 #include "verbs/sealer.h"
 #include "store/seals/seals_section.h"
+#include "options/cluster_section.h"
 
 #include <signal.h>
 
@@ -148,7 +149,7 @@ static struct keyring *read_once(struct key_storage *storage, GError **error)
 static bool check_storages(const struct config *config, GError **error)
 {
     if (!*config_section(config, seals)->secret ||
-        (!*config_section(config, seals)->key_file && !*config->snapshot))
+        (!*config_section(config, seals)->key_file && !*config_section(config, cluster)->snapshot))
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s' is given as well; keep one of them",
                      *config_section(config, seals)->key_file ? "--seal-key-file" : "--snapshot");

@@ -5,6 +5,8 @@
 #include "options/nearest.h"
 #include "options/print.h"
 #include "options/table.h"
+#include "options/general_section.h"
+#include "options/client_section.h"
 
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -61,7 +63,7 @@ static enum exit_code run(const struct command *command, const struct config_inp
     enum exit_code code = EXIT_USAGE;
     if (!config) {
         complain("%s", error->message);
-    } else if (config->help) {
+    } else if (config_section(config, general)->help) {
         g_autoptr(GString) text = g_string_new(NULL);
         help_write_command(command, text);
         fputs(text->str, stdout);
@@ -73,7 +75,8 @@ static enum exit_code run(const struct command *command, const struct config_inp
         complain("'" PROGRAM
                  " %s' was given an empty word; it takes %s. Is a variable of a script not set?",
                  command->name, command->words);
-    } else if (config->output == OUTPUT_NAME && !(command->bit & (COMMAND_NODES | COMMAND_PODS))) {
+    } else if (config_section(config, client)->output == OUTPUT_NAME &&
+               !(command->bit & (COMMAND_NODES | COMMAND_PODS))) {
         complain("option '--output': name is for nodes and pods; %s has no objects of its own",
                  command->name);
     } else if (!knows_words(command, config->words)) {

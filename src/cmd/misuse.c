@@ -3,6 +3,7 @@
 
 #include "explain/card_place.h"
 #include "options/jsonpath.h"
+#include "options/client_section.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static bool is_place(const char *word, GError **error)
 static bool places_make_sense(const struct command *command, const struct config *config,
                               GError **error)
 {
-    g_auto(GStrv) drain = g_strsplit(command->bit == COMMAND_FIT ? config->drain : "", ",", -1);
+    g_auto(GStrv) drain = g_strsplit(
+        command->bit == COMMAND_FIT ? config_section(config, client)->drain : "", ",", -1);
 
     for (guint i = 0; command->bit & OF_PLACES && i < config->words->len; i++) {
         if (!is_place(config->words->pdata[i], error))
@@ -39,8 +41,8 @@ static bool template_makes_sense(const struct config *config, GError **error)
     const cJSON nothing = {.type = cJSON_Object};
     g_autoptr(GString) text = g_string_new(NULL);
 
-    return config->output != OUTPUT_JSONPATH ||
-           jsonpath_write(config->output_template, &nothing, text, error);
+    return config_section(config, client)->output != OUTPUT_JSONPATH ||
+           jsonpath_write(config_section(config, client)->output_template, &nothing, text, error);
 }
 
 /* Of "switch NODE LABEL=VALUE" the second word. */
@@ -59,14 +61,14 @@ static bool goal_makes_sense(const struct command *command, const struct config 
 
 static bool server_makes_sense(const struct config *config, GError **error)
 {
-    const char *sign = strstr(config->server, "://");
+    const char *sign = strstr(config_section(config, client)->server, "://");
 
-    if (!sign || g_str_has_prefix(config->server, "http://") ||
-        g_str_has_prefix(config->server, "https://"))
+    if (!sign || g_str_has_prefix(config_section(config, client)->server, "http://") ||
+        g_str_has_prefix(config_section(config, client)->server, "https://"))
         return true;
     g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                 "option '--server': '%s' begins neither with http:// nor with https://",
-                config->server);
+                config_section(config, client)->server);
     return false;
 }
 

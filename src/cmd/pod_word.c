@@ -2,13 +2,14 @@
 #include "cmd/pod_word.h"
 
 #include "core/fail.h"
+#include "options/client_section.h"
 
 #include <string.h>
 
 bool pod_word_complete(const struct config *config, GError **error)
 {
     GPtrArray *words = config->words;
-    const char *ns = config->pod_namespace;
+    const char *ns = config_section(config, client)->pod_namespace;
     const char *word = words->len > 0 ? words->pdata[words->len - 1] : NULL;
     const char *slash = word ? strchr(word, '/') : NULL;
     const size_t length = strlen(ns);

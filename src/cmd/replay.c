@@ -2,7 +2,6 @@
 /* The command "replay": a record, decided once more. */
 #include "core/fail.h"
 #include "base/printable.h"
-#include "options/choices.h"
 #include "base/log.h"
 #include "record/record.h"
 #include "record/replay.h"
@@ -12,6 +11,8 @@
 #include "options/command.h"
 #include "options/print.h"
 #include "verbs/placing_section.h"
+#include "options/general_section.h"
+#include "options/client_section.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -262,7 +263,7 @@ static void write_text(const struct result *result, GString *text)
         printable_append(text, "%" G_GUINT64_FORMAT " records were lost\n", summary->lost);
     if (result->cut)
         g_string_append(text, "the file ends in the middle of a line\n");
-    else if (!summary->ended && result->config->until == 0)
+    else if (!summary->ended && config_section(result->config, general)->until == 0)
         g_string_append(text, "the file has no last line: it was recorded by a process that goes "
                               "on, was killed, or went on in another file\n");
     if (strcmp(summary->version, version) != 0 || strcmp(summary->commit, commit) != 0)
@@ -280,7 +281,7 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
         g_string_append(text, body->str);
         return true;
     }
-    return nodes_write(body, config->output == OUTPUT_WIDE, text, error);
+    return nodes_write(body, config_section(config, client)->output == OUTPUT_WIDE, text, error);
 }
 
 static const struct policy *policy_asked_for(const struct config *config)
@@ -297,11 +298,12 @@ static enum exit_code finish(const struct config *config, struct lines *lines,
     const struct result result = {replay_summary(replay), config, lines->cut,
                                   policy ? policy->name : NULL};
     g_autoptr(GString) text = g_string_new(NULL);
-    if (config->until != 0 && !write_ledger(config, replay_store(replay), text, error))
+    if (config_section(config, general)->until != 0 &&
+        !write_ledger(config, replay_store(replay), text, error))
         return EXIT_FAILED;
-    if (config->until == 0 && print_is_document(config))
+    if (config_section(config, general)->until == 0 && print_is_document(config))
         write_json(&result, text);
-    else if (config->until == 0)
+    else if (config_section(config, general)->until == 0)
         write_text(&result, text);
     if (print_answer(config, text, NULL) != EXIT_OK)
         return EXIT_FAILED;
@@ -329,7 +331,7 @@ enum exit_code replay_run(const struct config *config, const struct config_input
         .configure = configure,
         .data = &recorded,
         .policy = policy_asked_for(config),
-        .until = (uint64_t)config->until,
+        .until = (uint64_t)config_section(config, general)->until,
     });
     if (play(&lines, replay, &failure))
         code = finish(config, &lines, replay, &failure);

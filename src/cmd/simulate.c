@@ -15,6 +15,8 @@
 #include "queue/gangs/gangs_section.h"
 #include "dialect/dialects_section.h"
 #include "verbs/placing_section.h"
+#include "options/cluster_section.h"
+#include "options/simulate_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,29 +159,34 @@ static bool read_moves(const char *text, struct experiment *experiment, GError *
 /* What no option can say alone. */
 static bool check(const struct config *config, const struct experiment *experiment, GError **error)
 {
-    const bool trace = *config->sim_trace_nodes || *config->sim_trace_pods;
+    const bool trace = *config_section(config, simulate)->trace_nodes ||
+                       *config_section(config, simulate)->trace_pods;
     const char *why = NULL;
 
-    if (trace && (!*config->sim_trace_nodes || !*config->sim_trace_pods))
+    if (trace && (!*config_section(config, simulate)->trace_nodes ||
+                  !*config_section(config, simulate)->trace_pods))
         why = "a trace has nodes and pods: give both '--trace-nodes' and '--trace-pods'";
-    else if (trace && (*config->snapshot || *config->sim_pods))
+    else if (trace && (*config_section(config, cluster)->snapshot ||
+                       *config_section(config, simulate)->pods))
         why = "'--trace-nodes' and '--snapshot' or '--pods' are both given; keep one of them";
-    else if (!trace && !*config->snapshot)
+    else if (!trace && !*config_section(config, cluster)->snapshot)
         why = "no cluster is given: name a saved one with --snapshot, or a trace with "
               "--trace-nodes and --trace-pods";
-    else if (config->sim_churn && experiment->percent == 0)
+    else if (config_section(config, simulate)->churn && experiment->percent == 0)
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
-    else if (experiment->moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
+    else if (experiment->moves > 0 && (!config_section(config, simulate)->churn ||
+                                       config_section(config, simulate)->pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
     else if (config_section(config, gangs)->on &&
-             (experiment->moves > 0 || config->sim_pace_ms > 0))
+             (experiment->moves > 0 || config_section(config, simulate)->pace_ms > 0))
         why = "option '--gangs' is without '--moves' and '--plugin-pace'";
     else if (config_section(config, gangs)->keep_room_ms > 0 &&
-             (!config_section(config, gangs)->on || !config->sim_churn))
+             (!config_section(config, gangs)->on || !config_section(config, simulate)->churn))
         why = "option '--gang-keep-room' is for '--gangs' with '--churn': else no time passes in "
               "which "
               "groups wait";
-    else if (*config->sim_cluster_out && (experiment->policies->len > 1 || experiment->seeds->len > 1))
+    else if (*config_section(config, simulate)->cluster_out &&
+             (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, why);
@@ -217,9 +224,9 @@ static bool read_trace(const struct config *config, struct scenario *scenario, G
 {
     g_autoptr(trace) trace = trace_new();
 
-    if (!read_csv(config->sim_trace_nodes, trace, trace_read_nodes, error))
+    if (!read_csv(config_section(config, simulate)->trace_nodes, trace, trace_read_nodes, error))
         return fail_within(error, "option '--trace-nodes': ");
-    if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error))
+    if (!read_csv(config_section(config, simulate)->trace_pods, trace, trace_read_pods, error))
         return fail_within(error, "option '--trace-pods': ");
     scenario_add_trace(scenario, trace);
     if (config_section(config, gangs)->on && scenario->groups->len > GANGS_NAMESPACE_MAX) {
@@ -235,23 +242,24 @@ static bool read_trace(const struct config *config, struct scenario *scenario, G
 
 static bool read_objects(const struct config *config, struct scenario *scenario, GError **error)
 {
-    if (!snapshot_file_read(config->snapshot, visit_cluster, scenario, error))
+    if (!snapshot_file_read(config_section(config, cluster)->snapshot, visit_cluster, scenario,
+                            error))
         return fail_within(error, "option '--snapshot': ");
-    if (!*config->sim_pods)
+    if (!*config_section(config, simulate)->pods)
         return true;
     g_ptr_array_set_size(scenario->arrivals, 0);
-    if (snapshot_file_read(config->sim_pods, visit_pods, scenario, error))
+    if (snapshot_file_read(config_section(config, simulate)->pods, visit_pods, scenario, error))
         return true;
     return fail_within(error, "option '--pods': ");
 }
 
 static bool read_scenario(const struct config *config, struct experiment *experiment, GError **error)
 {
-    const bool trace = *config->sim_trace_nodes;
+    const bool trace = *config_section(config, simulate)->trace_nodes;
 
     if (!(trace ? read_trace : read_objects)(config, experiment->scenario, error))
         return false;
-    if (config->sim_in_order)
+    if (config_section(config, simulate)->in_order)
         experiment->scenario->anonymous = false;
     if (experiment->scenario->arrivals->len > 0)
         return true;
@@ -341,22 +349,24 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .dialects = config_section(config, dialects)->options,
             .seals = keys_seals(experiment->keys),
             .shape = (enum prioritize_shape)config_section(config, placing)->shape,
-            .ranked = (enum ranked)config->sim_ranked,
-            .weight = config->sim_weight,
+            .ranked = (enum ranked)config_section(config, simulate)->ranked,
+            .weight = config_section(config, simulate)->weight,
             .seed = g_array_index(experiment->seeds, uint32_t, i % experiment->seeds->len),
-            .in_order = config->sim_in_order,
-            .foreseen = config->sim_foreseen,
+            .in_order = config_section(config, simulate)->in_order,
+            .foreseen = config_section(config, simulate)->foreseen,
             .percent = experiment->percent,
-            .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+            .lifetimes = config_section(config, simulate)->churn
+                             ? config_section(config, simulate)->lifetimes
+                             : 0,
             .moves_per_thousand = experiment->hourly ? 0 : experiment->moves,
             .moves_per_hour = experiment->hourly ? (uint32_t)experiment->moves : 0,
-            .lifetime_ms = config->sim_lifetime_ms,
-            .pace_ms = config->sim_pace_ms,
-            .per_second = config->sim_per_second,
+            .lifetime_ms = config_section(config, simulate)->lifetime_ms,
+            .pace_ms = config_section(config, simulate)->pace_ms,
+            .per_second = config_section(config, simulate)->per_second,
             .wait_loss = config_section(config, placing)->wait_loss,
             .gangs = config_section(config, gangs)->on,
             .gang_room_ms = config_section(config, gangs)->keep_room_ms,
-            .keep_pods = *config->sim_cluster_out,
+            .keep_pods = *config_section(config, simulate)->cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
             .cancelled = &runs->cancelled,
@@ -387,7 +397,9 @@ static bool run_all(const struct config *config, const struct experiment *experi
                     struct simulation_result *results, GError **error)
 {
     struct runs runs = {.n = experiment->policies->len * experiment->seeds->len};
-    const gint jobs = config->sim_jobs > 0 ? (gint)config->sim_jobs : (gint)g_get_num_processors();
+    const gint jobs = config_section(config, simulate)->jobs > 0
+                          ? (gint)config_section(config, simulate)->jobs
+                          : (gint)g_get_num_processors();
 
     g_mutex_init(&runs.lock);
     g_cond_init(&runs.finished);
@@ -416,11 +428,13 @@ static bool write_results(const struct config *config, const struct experiment *
         .n_seeds = experiment->seeds->len,
         .results = results,
         .percent = experiment->percent,
-        .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+        .lifetimes = config_section(config, simulate)->churn
+                         ? config_section(config, simulate)->lifetimes
+                         : 0,
         .gangs = config_section(config, gangs)->on,
         .moves = experiment->moves > 0,
-        .times = config->sim_times,
-        .paced = config->sim_pace_ms > 0,
+        .times = config_section(config, simulate)->times,
+        .paced = config_section(config, simulate)->pace_ms > 0,
     };
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -428,8 +442,8 @@ static bool write_results(const struct config *config, const struct experiment *
     print_answer(config, text, NULL);
     if (results[0].error)
         complain("a pod that could not be placed: %s", results[0].error);
-    if (!*config->sim_cluster_out ||
-        snapshot_file_write(config->sim_cluster_out, results[0].pods, error))
+    if (!*config_section(config, simulate)->cluster_out ||
+        snapshot_file_write(config_section(config, simulate)->cluster_out, results[0].pods, error))
         return true;
     return fail_within(error, "option '--cluster-out': ");
 }
@@ -442,10 +456,11 @@ static struct experiment *read_experiment(const struct config *config, GError **
     experiment->keys = keys_new_checking();
     experiment->policies = g_ptr_array_new();
     experiment->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    if (read_policies(config->sim_policies, experiment->policies, error) &&
-        read_seeds(config->sim_seeds, experiment->seeds, error) &&
-        read_percent(config->sim_arrivals, &experiment->percent, error) &&
-        read_moves(config->sim_moves, experiment, error) && check(config, experiment, error))
+    if (read_policies(config_section(config, simulate)->policies, experiment->policies, error) &&
+        read_seeds(config_section(config, simulate)->seeds, experiment->seeds, error) &&
+        read_percent(config_section(config, simulate)->arrivals, &experiment->percent, error) &&
+        read_moves(config_section(config, simulate)->moves, experiment, error) &&
+        check(config, experiment, error))
         return g_steal_pointer(&experiment);
     return NULL;
 }

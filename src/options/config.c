@@ -11,6 +11,8 @@
 #include "queue/gangs/gangs_section.h"
 #include "dialect/dialects_section.h"
 #include "store/seals/seals_section.h"
+#include "options/cluster_section.h"
+#include "options/process_section.h"
 
 #include <string.h>
 
@@ -379,14 +381,15 @@ static bool apply_document(struct config *config, const cJSON *document, unsigne
 static bool apply_file(struct config *config, unsigned command, GError **error)
 {
     size_t length;
-    g_autofree char *text = small_file_read(config->file, FILE_MAX, &length, error);
+    g_autofree char *text =
+        small_file_read(config_section(config, process)->file, FILE_MAX, &length, error);
     if (!text)
         return fail_within(error, "option '--config': ");
     cJSON *document = yaml_load(text, length, error);
     bool ok = document && apply_document(config, document, command, error);
     cJSON_Delete(document);
     if (!ok)
-        g_prefix_error(error, "file '%s': ", config->file);
+        g_prefix_error(error, "file '%s': ", config_section(config, process)->file);
     return ok;
 }
 
@@ -411,7 +414,7 @@ static void note_idle(struct config *config)
             g_ptr_array_add(config->warnings,
                             g_strdup_printf("'%s' has no effect without '%s': set that, too",
                                             option->name, option->needs));
-        if ((option->flags & OPTION_NEEDS_API) && *config->snapshot)
+        if ((option->flags & OPTION_NEEDS_API) && *config_section(config, cluster)->snapshot)
             g_ptr_array_add(config->warnings,
                             g_strdup_printf("'%s' has no effect with 'snapshot': it needs an API "
                                             "server",
@@ -419,29 +422,21 @@ static void note_idle(struct config *config)
     }
 }
 
+/* KUBECONFIG is set for kubectl's sake; naming a snapshot is the clearer wish. */
+static void prefer_snapshot(struct config *config)
+{
+    const struct option *option = option_find("kubeconfig", COMMAND_SERVE);
+    const struct origin *origin = &config->origins[option_position(option)];
+
+    if (!*config_section(config, cluster)->snapshot || g_strcmp0(origin->name, option->alias) != 0)
+        return;
+    option_parse(option, "", config, NULL);
+    set_origin(config, option, SOURCE_DEFAULT, NULL);
+}
+
 static bool check(struct config *config, GError **error)
 {
-    if (*config->snapshot && *config->kubeconfig) {
-        const struct option *option = option_find("kubeconfig", COMMAND_ANY);
-        const struct origin *origin = &config->origins[option_position(option)];
-        if (g_strcmp0(origin->name, option->alias) != 0)
-            return fail_with(
-                error, GPULEDGER_ERROR_INVALID,
-                "'snapshot' and 'kubeconfig' are both set; a cluster comes from one of "
-                "them, leave out the other");
-        /* KUBECONFIG is set for kubectl's sake; naming a snapshot is the clearer wish. */
-        option_parse(option, "", config, NULL);
-        set_origin(config, option, SOURCE_DEFAULT, NULL);
-    }
-    if (*config->snapshot_out && !*config->snapshot)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'snapshot-out' is set without 'snapshot'; with an API server there is no "
-                         "snapshot to write, leave it out");
-    if (*config_section(config, seals)->secret &&
-        (*config_section(config, seals)->key_file || *config->snapshot))
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'seal-secret' is set as well as '%s'; leave one of them out",
-                         *config_section(config, seals)->key_file ? "seal-key-file" : "snapshot");
+    prefer_snapshot(config);
     for (size_t i = 0; sections[i]; i++) {
         if (sections[i]->check && !sections[i]->check(config->settings, error))
             return false;
@@ -488,13 +483,13 @@ static bool load(struct config *config, const struct config_inputs *inputs, GErr
     for (guint i = 0; i < given->len; i++) {
         const struct given *one = &g_array_index(given, struct given, i);
         if (strcmp(one->option->name, "help") == 0) {
-            config->help = true;
+            option_parse(one->option, "true", config, NULL);
             return true;
         }
     }
     note_variables(config, inputs->environment);
     if (!find_file(config, inputs, given, error) ||
-        (*config->file && !apply_file(config, inputs->command, error)) ||
+        (*config_section(config, process)->file && !apply_file(config, inputs->command, error)) ||
         !apply_environment(config, inputs, error) || !apply_arguments(config, given, error))
         return false;
     mean_standard_input(config, inputs->command);
@@ -517,7 +512,7 @@ static void append_origin(const struct config *config, const struct option *opti
         g_string_append(text, "default");
         break;
     case SOURCE_FILE:
-        g_string_append_printf(text, "file %s", config->file);
+        g_string_append_printf(text, "file %s", config_section(config, process)->file);
         break;
     case SOURCE_ENVIRONMENT:
         g_string_append_printf(text, "environment %s", origin->name);

@@ -11,7 +11,6 @@
 #include "gate/part.h"
 
 #include <glib.h>
-#include <gpuledger/dialect.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,104 +26,12 @@ struct origin {
     const char *name; /* the environment variable; NULL for other sources */
 };
 
-enum output_format {
-    OUTPUT_TABLE,
-    OUTPUT_WIDE,
-    OUTPUT_JSON,
-    OUTPUT_YAML,
-    OUTPUT_NAME,
-    OUTPUT_JSONPATH,
-};
-
-enum color_when {
-    COLOR_AUTO,
-    COLOR_ALWAYS,
-    COLOR_NEVER,
-};
-
 #define OPTIONS_MAX 176
 
 struct config {
-    bool help;
-    bool print_config;
-    bool print_schema;
-    const char *file; /* strings are never NULL: "" where nothing was given */
-
-    const char *kubeconfig;
-    const char *context;
-    const char *snapshot;
-    const char *snapshot_out;
-    int64_t api_timeout_ms;
-
-    const char *only;
-    bool end;
-
-    int64_t shutdown_delay_ms;
-    int64_t drain_timeout_ms;
-
-    const char *sim_pods;
-    const char *sim_trace_nodes;
-    const char *sim_trace_pods;
-    const char *sim_policies; /* these three as on the command line */
-    const char *sim_arrivals;
-    int64_t sim_pace_ms;
-    int64_t sim_per_second;
-    const char *sim_seeds;
-    bool sim_churn;
-    int64_t sim_lifetimes;
-    const char *sim_moves; /* "N" or "N/h" */
-    int64_t sim_lifetime_ms;
-    bool sim_in_order;
-    bool sim_foreseen;
-    int64_t sim_ranked; /* enum ranked */
-    int64_t sim_weight;
-    int64_t sim_jobs; /* 0: one for each processor */
-    const char *sim_cluster_out;
-    bool sim_times;
-
-    const char *filename; /* of a pod, or what makes pods */
-    int64_t replicas; /* 0: as the file says, or as many as fit */
-    const char *drain;    /* node names with commas between */
-    const char *template; /* a file */
-
-    const char *server;
-    const char *pods_namespace; /* "": all of them */
-    const char *pod_namespace;  /* of the pod that is named; "": its name says it */
-    const char *token_file;
-    const char *ca_file;
-    int64_t output; /* enum output_format */
-    const char *output_template; /* of OUTPUT_JSONPATH; else perhaps NULL */
-    const char *sort_by;         /* "": as the server sends it */
-    int64_t color;         /* enum color_when */
-    bool watch;
-    bool all_namespaces;
-    const char *service; /* "NAMESPACE/NAME"; "": --server is asked directly */
-    int64_t until;  /* 0: to the end */
-
-    int64_t from; /* of peers */
-    bool dry_run;
-    const char *empty;       /* NODE or NODE/CARD */
-    const char *group;       /* NAMESPACE/NAME */
-    const char *defragment;  /* GPUs */
-    const char *waiting;     /* a time */
-    const char *mig_configs; /* "": none */
-    int64_t max_moves, max_per_workload, max_per_node, max_per_namespace, max_per_hour;
-    const char *moves_namespace;
-    const char *window; /* as in maintain/window.h; "": always */
-    bool apply;
-    bool force;
-    int64_t evict_timeout_ms;
-    int64_t wait_for_nodes_ms;
-
-    const char *certs_folder; /* "": nothing is kept */
-    const char *certs_namespace;
-    const char *certs_clients; /* these two with commas between */
-    const char *certs_hosts;
-    int64_t certs_days;
-    bool certs_renew;
-
-    struct settings *settings; /* what sections hold */
+    struct settings *settings; /* the values; texts are never NULL: "" where nothing was given */
     struct part_settings parts[PART_ROWS_MAX + 1]; /* those of parts among them */
+
 
     GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
     GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */

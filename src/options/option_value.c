@@ -41,8 +41,7 @@ static const struct unit size_units[] = {
 
 void *option_value(const struct option *option, const struct config *config)
 {
-    const struct section *section = option_section(option);
-    char *block = section->size ? settings_block(config->settings, section) : (char *)config;
+    char *block = settings_block(config->settings, option_section(option));
 
     return block + option->offset;
 }

@@ -5,6 +5,7 @@
 #include "json/json.h"
 #include "options/jsonpath.h"
 #include "options/yaml_text.h"
+#include "options/client_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,16 +16,17 @@
 
 bool print_is_document(const struct config *config)
 {
-    return config->output == OUTPUT_JSON || config->output == OUTPUT_YAML ||
-           config->output == OUTPUT_JSONPATH;
+    return config_section(config, client)->output == OUTPUT_JSON ||
+           config_section(config, client)->output == OUTPUT_YAML ||
+           config_section(config, client)->output == OUTPUT_JSONPATH;
 }
 
 bool print_has_colours(const struct config *config)
 {
     const char *no = g_getenv("NO_COLOR"); /* no-color.org: set and not empty */
 
-    if (config->color != COLOR_AUTO)
-        return config->color == COLOR_ALWAYS;
+    if (config_section(config, client)->color != COLOR_AUTO)
+        return config_section(config, client)->color == COLOR_ALWAYS;
     return isatty(STDOUT_FILENO) && !(no && *no) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
 }
 
@@ -34,7 +36,8 @@ static bool write_template(const struct config *config, const GString *body, GSt
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *document = json_parse(arena, body->str, body->len, error);
 
-    return document && jsonpath_write(config->output_template, document, text, error);
+    return document &&
+           jsonpath_write(config_section(config, client)->output_template, document, text, error);
 }
 
 /* --- columns and sentences -------------------------------------------------------------------- */
@@ -88,10 +91,12 @@ static void write_for_people(const GString *body, bool colours, GString *text)
 /* JSON, and YAML of ours, keep their values; of everything else the reader is a person. */
 static char *make_printable(const struct config *config, const GString *text)
 {
-    const bool plain = config->output == OUTPUT_JSONPATH || config->output == OUTPUT_NAME;
+    const bool plain = config_section(config, client)->output == OUTPUT_JSONPATH ||
+                       config_section(config, client)->output == OUTPUT_NAME;
     GString *shown;
 
-    if (config->output == OUTPUT_JSON || config->output == OUTPUT_YAML)
+    if (config_section(config, client)->output == OUTPUT_JSON ||
+        config_section(config, client)->output == OUTPUT_YAML)
         return printable_json(text->str);
     shown = g_string_new(NULL);
     write_for_people(text, !plain && print_has_colours(config), shown);
@@ -112,17 +117,18 @@ static GString *add_version(const GString *body)
 enum exit_code print_answer(const struct config *config, const GString *answer,
                             const GError *failure)
 {
-    const bool is_whole = config->output == OUTPUT_JSON || config->output == OUTPUT_YAML;
+    const bool is_whole = config_section(config, client)->output == OUTPUT_JSON ||
+                          config_section(config, client)->output == OUTPUT_YAML;
     g_autoptr(GString) versioned = is_whole && answer->str[0] == '{' ? add_version(answer) : NULL;
     g_autoptr(GString) made = g_string_new(NULL);
     g_autoptr(GError) unclear = NULL;
     const GString *body = versioned ? versioned : answer;
     const GString *text = body;
 
-    if (!failure && config->output == OUTPUT_YAML) {
+    if (!failure && config_section(config, client)->output == OUTPUT_YAML) {
         text = made;
         yaml_text_write(body, made, &unclear);
-    } else if (!failure && config->output == OUTPUT_JSONPATH) {
+    } else if (!failure && config_section(config, client)->output == OUTPUT_JSONPATH) {
         text = made;
         write_template(config, body, made, &unclear);
     }

@@ -8,6 +8,7 @@
 
 #include "options/config.h"
 #include "options/options.h"
+#include "options/general_section.h"
 
 #include <string.h>
 
@@ -83,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!config == !!error);
     FUZZ_CHECK(config || *error->message);
     /* A file name that is not UTF-8 cannot be written in YAML. */
-    if (config && !config->help && g_utf8_validate(text, -1, NULL))
+    if (config && !config_section(config, general)->help && g_utf8_validate(text, -1, NULL))
         check_again(config);
     config_free(config);
     memory_file_close(&file);

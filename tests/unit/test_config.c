@@ -3,6 +3,8 @@
 #include "options/config.h"
 #include "options/options.h"
 #include "suite.h"
+#include "options/general_section.h"
+#include "options/client_section.h"
 
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
@@ -381,7 +383,7 @@ START_TEST(help_needs_nothing_else_to_be_right)
         .arguments = {"--help", "--bind-timeout=soon", "--config=/nonexistent"},
         .environment = {"PORT=http"},
     });
-    ck_assert(config->help);
+    ck_assert(config_section(config, general)->help);
     config_free(config);
 }
 END_TEST
@@ -393,7 +395,7 @@ START_TEST(words_are_kept_in_order)
         load_for(COMMAND_NODES,
                  &(struct sources){.arguments = {"a", "-ojson", "-", "--", "-b", "--c"}}, &error);
     ck_assert_ptr_nonnull(config);
-    ck_assert_int_eq(config->output, OUTPUT_JSON);
+    ck_assert_int_eq(config_section(config, client)->output, OUTPUT_JSON);
     ck_assert_uint_eq(config->words->len, 4);
     ck_assert_str_eq(config->words->pdata[0], "a");
     ck_assert_str_eq(config->words->pdata[1], "-");
@@ -412,7 +414,7 @@ START_TEST(short_options_take_values_three_ways)
         g_autoptr(GError) error = NULL;
         struct config *config = load_for(COMMAND_NODES, &sources, &error);
         ck_assert_msg(config != NULL, "%s", error ? error->message : "");
-        ck_assert_int_eq(config->output, OUTPUT_JSON);
+        ck_assert_int_eq(config_section(config, client)->output, OUTPUT_JSON);
         config_free(config);
     }
 }
@@ -427,7 +429,7 @@ START_TEST(a_client_ignores_the_servers_environment)
                                                    "GPULEDGER_SERVER=http://x"}},
                  &error);
     ck_assert_msg(config != NULL, "%s", error ? error->message : "");
-    ck_assert_str_eq(config->server, "http://x");
+    ck_assert_str_eq(config_section(config, client)->server, "http://x");
     config_free(config);
 }
 END_TEST

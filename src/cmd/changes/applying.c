@@ -7,6 +7,7 @@
 #include "cmd/local.h"
 #include "core/fail.h"
 #include "options/command.h"
+#include "options/maintenance_section.h"
 
 #include <stdio.h>
 
@@ -116,7 +117,7 @@ static bool clean(const struct config *config, struct api_client *client, GError
 
 static bool close_place(const struct config *config, struct api_client *client, GError **error)
 {
-    const char *const words[] = {config->empty, NULL};
+    const char *const words[] = {config_section(config, maintenance)->empty, NULL};
     g_autoptr(GPtrArray) changes = places_changes_new();
 
     return places_set(config, &(struct places_order){client, words, false}, changes, error);
@@ -138,18 +139,20 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
     G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
     if (goal->aim.place.node && !close_place(config, client, error))
         return false;
-    const struct moves moves = {client, config->moves_namespace, MOVES_PLAN};
+    const struct moves moves = {client, config_section(config, maintenance)->moves_namespace,
+                                MOVES_PLAN};
     const struct executor executor = {
         .client = client,
         .keeping = keeping,
-        .budgets = {.per_owner = (uint32_t)config->max_per_workload,
-                    .per_node = (uint32_t)config->max_per_node,
-                    .per_namespace = (uint32_t)config->max_per_namespace,
-                    .per_hour = (uint32_t)config->max_per_hour},
+        .budgets = {.per_owner = (uint32_t)config_section(config, maintenance)->max_per_workload,
+                    .per_node = (uint32_t)config_section(config, maintenance)->max_per_node,
+                    .per_namespace =
+                        (uint32_t)config_section(config, maintenance)->max_per_namespace,
+                    .per_hour = (uint32_t)config_section(config, maintenance)->max_per_hour},
         .moves = &moves,
         .window = goal->window,
-        .force = config->force,
-        .timeout_ms = config->evict_timeout_ms,
+        .force = config_section(config, maintenance)->force,
+        .timeout_ms = config_section(config, maintenance)->evict_timeout_ms,
         .ns = goal->aim.ns,
         .name = goal->aim.name,
         .stalled = ret_stalled,

@@ -13,6 +13,8 @@
 #include "options/command.h"
 #include "options/print.h"
 #include "options/table.h"
+#include "options/cluster_section.h"
+#include "options/maintenance_section.h"
 
 #include <stdio.h>
 
@@ -102,12 +104,14 @@ static enum exit_code run(const struct config *config, bool open)
         return EXIT_USAGE;
     }
     g_autoptr(api_client) client = places_client(config, &failure);
-    const bool ok = client && (!open || config->dry_run || clean_nodes(config, client, &failure)) &&
+    const bool ok = client &&
+                    (!open || config_section(config, maintenance)->dry_run ||
+                     clean_nodes(config, client, &failure)) &&
                     set_places(config, client, open, changes, &failure);
     if (!ok && changes->len == 0)
         return print_answer(config, text, failure);
     if (print_is_document(config))
-        encode_changes(changes, config->dry_run, text);
+        encode_changes(changes, config_section(config, maintenance)->dry_run, text);
     else if (changes->len > 0)
         write_changes(changes, text);
     else
@@ -203,7 +207,7 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
     g_autoptr(api_client) client = NULL;
     g_autoptr(GPtrArray) changes = places_changes_new();
 
-    if (fit->stranded > 0 && !config->force)
+    if (fit->stranded > 0 && !config_section(config, maintenance)->force)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "%" G_GINT64_FORMAT
                          " of %u pods fit nowhere else; --force evicts them all "
@@ -226,8 +230,8 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
             .client = client,
             .pods = pods,
             .n_pods = fit->moves->len,
-            .force = config->force,
-            .timeout_ms = config->evict_timeout_ms,
+            .force = config_section(config, maintenance)->force,
+            .timeout_ms = config_section(config, maintenance)->evict_timeout_ms,
             .progress = print_progress,
         },
         error);
@@ -264,16 +268,17 @@ enum exit_code drain_command_run(const struct config *config, const struct confi
         complain("which node or card? " PROGRAM " drain NODE[/CARD]");
         return EXIT_USAGE;
     }
-    if (config->apply && *config->snapshot) {
+    if (config_section(config, maintenance)->apply && *config_section(config, cluster)->snapshot) {
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
     g_autoptr(fit) fit = NULL;
-    if (!config->apply || places_await_nodes(config, NULL, NULL, &failure))
+    if (!config_section(config, maintenance)->apply ||
+        places_await_nodes(config, NULL, NULL, &failure))
         fit = look(config, &failure);
     if (!fit)
         return complain_of(failure);
-    if (!config->apply) {
+    if (!config_section(config, maintenance)->apply) {
         const enum exit_code code = print(config, fit, NULL);
         return code == EXIT_OK && fit->stranded > 0 ? EXIT_DIFFERENT : code;
     }

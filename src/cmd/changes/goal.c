@@ -9,6 +9,8 @@
 #include "maintain/named_pods.h"
 #include "maintain/waiting.h"
 #include "snapshot/manifest.h"
+#include "options/client_section.h"
+#include "options/maintenance_section.h"
 
 #include <string.h>
 
@@ -35,17 +37,21 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         const char *word, *text, *title;
     } aims[] = {
         {"pod", pod, NULL},
-        {"group", config->group, "option '--group': "},
-        {"empty", config->empty, "option '--empty': "},
-        {"waiting", config->waiting, "option '--waiting': "},
-        {"defragment", config->defragment, "option '--defragment': "},
+        {"group", config_section(config, maintenance)->group, "option '--group': "},
+        {"empty", config_section(config, maintenance)->empty, "option '--empty': "},
+        {"waiting", config_section(config, maintenance)->waiting, "option '--waiting': "},
+        {"defragment", config_section(config, maintenance)->defragment, "option '--defragment': "},
     };
-    int n = *config->filename != '\0';
+    int n = *config_section(config, client)->filename != '\0';
 
     goal->fragmented_most = -1;
-    goal->only = *config->only ? g_strsplit(config->only, ",", 0) : NULL;
-    goal->window = *config->window ? window_parse(config->window, error) : NULL;
-    if (*config->window && !goal->window)
+    goal->only = *config_section(config, maintenance)->only
+                     ? g_strsplit(config_section(config, maintenance)->only, ",", 0)
+                     : NULL;
+    goal->window = *config_section(config, maintenance)->window
+                       ? window_parse(config_section(config, maintenance)->window, error)
+                       : NULL;
+    if (*config_section(config, maintenance)->window && !goal->window)
         return fail_within(error, "option '--window': ");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++)
         n += *aims[i].text != '\0';
@@ -54,7 +60,8 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
                          "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --group "
                          "NAMESPACE/NAME, "
                          "--empty NODE[/CARD], --waiting TIME or --defragment GPUS");
-    if (config->end && (!*config->only || !*pod))
+    if (config_section(config, maintenance)->end &&
+        (!*config_section(config, maintenance)->only || !*pod))
         return fail_with(
             error, GPULEDGER_ERROR_INVALID,
             "option '--end': it ends the pods of --only, for a pod NAMESPACE/NAME of the "
@@ -63,11 +70,12 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
             return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
     }
-    if (!*config->filename)
+    if (!*config_section(config, client)->filename)
         return true;
     g_autoptr(json_arena) arena = json_arena_new();
     struct manifest manifest;
-    goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+    goal->file =
+        small_file_read(config_section(config, client)->filename, MANIFEST_MAX, NULL, error);
     return (goal->file &&
             manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error)) ||
            fail_within(error, "option '--filename': ");
@@ -108,7 +116,7 @@ static bool check_names(const struct config *config, struct goal *goal, struct s
     goal->named = goal->named || named_pods_check(store, names, error);
     if (!goal->named)
         return fail_within(error, "option '--only': ");
-    if (config->end && !goal->ends)
+    if (config_section(config, maintenance)->end && !goal->ends)
         goal->ends = named_pods_uids(store, names);
     return true;
 }
@@ -135,12 +143,12 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
         .group = goal->aim.group,
         .less = goal->aim.less,
         .fragmented_most = goal->fragmented_most,
-        .moves_max = (uint32_t)config->max_moves,
-        .per_owner = (uint32_t)config->max_per_workload,
-        .per_node = (uint32_t)config->max_per_node,
-        .per_namespace = (uint32_t)config->max_per_namespace,
+        .moves_max = (uint32_t)config_section(config, maintenance)->max_moves,
+        .per_owner = (uint32_t)config_section(config, maintenance)->max_per_workload,
+        .per_node = (uint32_t)config_section(config, maintenance)->max_per_node,
+        .per_namespace = (uint32_t)config_section(config, maintenance)->max_per_namespace,
         .only = (const char *const *)goal->only,
-        .force = config->force,
+        .force = config_section(config, maintenance)->force,
     };
     struct waiting_query waiters = {
         .waited_ms = goal->aim.waited_ms,

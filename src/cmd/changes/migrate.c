@@ -8,6 +8,8 @@
 #include "options/print.h"
 #include "options/table.h"
 #include "snapshot/snapshot_file.h"
+#include "options/cluster_section.h"
+#include "options/maintenance_section.h"
 
 #include <string.h>
 
@@ -56,8 +58,9 @@ static bool read_page(struct api_client *client, struct census *census, char **t
 static bool read_pods(const struct config *config, const struct local *local, struct census *census,
                       GError **error)
 {
-    if (*config->snapshot)
-        return snapshot_file_read(config->snapshot, visit_saved, census, error);
+    if (*config_section(config, cluster)->snapshot)
+        return snapshot_file_read(config_section(config, cluster)->snapshot, visit_saved, census,
+                                  error);
     g_autoptr(api_client) client = backend_new_client(local->backend, error);
     g_autofree char *token = NULL;
     if (!client)
@@ -171,7 +174,8 @@ static void write_text(const struct migration *migration, const struct census *c
 static bool look(const struct config *config, GString *text, guint *ret_obstacles, GError **error)
 {
     const struct store_options options = backend_store_options(config);
-    g_autoptr(census) census = census_new(&peers[config->from], &options.dialects);
+    g_autoptr(census) census =
+        census_new(&peers[config_section(config, maintenance)->from], &options.dialects);
     struct json_writer writer;
     struct local local;
 

@@ -7,16 +7,20 @@
 
 #include "core/fail.h"
 #include "dialect/dialects_section.h"
+#include "options/cluster_section.h"
+#include "options/maintenance_section.h"
 
 #include <signal.h>
 #include <stdio.h>
 
 struct api_client *places_client(const struct config *config, GError **error)
 {
-    struct kube_config *kube = kube_config_load_default(config->kubeconfig, config->context, error);
+    struct kube_config *kube =
+        kube_config_load_default(config_section(config, cluster)->kubeconfig,
+                                 config_section(config, cluster)->context, error);
 
     signal(SIGPIPE, SIG_IGN);
-    if (!kube && *config->kubeconfig)
+    if (!kube && *config_section(config, cluster)->kubeconfig)
         g_prefix_error(error, "option '--kubeconfig': ");
     return kube ? api_client_new(kube, error) : NULL;
 }
@@ -32,7 +36,7 @@ static bool set_one(const struct config *config, const struct places_order *orde
     g_auto(card_place) place = {0};
     const struct service_query query = {order->client, &place,
                                         &config_section(config, dialects)->options, order->open,
-                                        config->dry_run};
+                                        config_section(config, maintenance)->dry_run};
     GPtrArray *own = card_place_parse(word, &place, error) ? card_service_set(&query, error) : NULL;
 
     if (own)
@@ -63,13 +67,13 @@ static void print_progress(void *data, const char *text)
 bool places_await_nodes(const struct config *config, const char *ns, const char *name,
                         GError **error)
 {
-    if (config->wait_for_nodes_ms == 0)
+    if (config_section(config, maintenance)->wait_for_nodes_ms == 0)
         return true;
     g_autoptr(api_client) client = places_client(config, error);
     return client && (autoscalers_await(
                           &(struct autoscalers_wait){
                               .query = {client, ns, name},
-                              .most_ms = config->wait_for_nodes_ms,
+                              .most_ms = config_section(config, maintenance)->wait_for_nodes_ms,
                               .progress = print_progress,
                           },
                           error) ||

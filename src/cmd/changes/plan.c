@@ -11,6 +11,8 @@
 #include "cmd/local.h"
 #include "options/print.h"
 #include "options/table.h"
+#include "options/cluster_section.h"
+#include "options/maintenance_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -243,25 +245,29 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(GString) path = g_string_new(NULL);
     const char *pod = config->words->len ? config->words->pdata[0] : "";
     const char *const aims[][2] = {{"pod", pod},
-                                   {"group", config->group},
-                                   {"empty", config->empty},
-                                   {"waiting", config->waiting},
-                                   {"defragment", config->defragment}};
+                                   {"group", config_section(config, maintenance)->group},
+                                   {"empty", config_section(config, maintenance)->empty},
+                                   {"waiting", config_section(config, maintenance)->waiting},
+                                   {"defragment", config_section(config, maintenance)->defragment}};
 
-    g_string_printf(
-        path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
-        (int)config->max_moves, (int)config->max_per_workload, (int)config->max_per_node,
-        (int)config->max_per_namespace, config->force ? "true" : "false");
+    g_string_printf(path,
+                    "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
+                    (int)config_section(config, maintenance)->max_moves,
+                    (int)config_section(config, maintenance)->max_per_workload,
+                    (int)config_section(config, maintenance)->max_per_node,
+                    (int)config_section(config, maintenance)->max_per_namespace,
+                    config_section(config, maintenance)->force ? "true" : "false");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         g_autofree char *escaped = g_uri_escape_string(aims[i][1], "/", FALSE);
         if (*escaped)
             printable_append(path, "&%s=%s", aims[i][0], escaped);
     }
-    if (*config->only) {
-        g_autofree char *escaped = g_uri_escape_string(config->only, "/,", FALSE);
+    if (*config_section(config, maintenance)->only) {
+        g_autofree char *escaped =
+            g_uri_escape_string(config_section(config, maintenance)->only, "/,", FALSE);
         printable_append(path, "&only=%s", escaped);
     }
-    if (config->end)
+    if (config_section(config, maintenance)->end)
         g_string_append(path, "&end=true");
     const struct client_request request = {
         .path = path->str,
@@ -309,19 +315,19 @@ enum exit_code plan_command_run(const struct config *config, const struct config
     bool alone = true;
 
     /* With --apply the cluster is read and written here, and an extender is asked for its audit only. */
-    if (!config->apply && !local_choose(config, &alone))
+    if (!config_section(config, maintenance)->apply && !local_choose(config, &alone))
         return EXIT_USAGE;
     if (!goal_read(config, &goal, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
-    if (config->apply && *config->snapshot) {
+    if (config_section(config, maintenance)->apply && *config_section(config, cluster)->snapshot) {
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
     if (!alone)
         return ask_server(config, &goal);
-    if (config->apply)
+    if (config_section(config, maintenance)->apply)
         return apply(config, &goal);
     g_autoptr(relocation) plan = goal_look(config, &goal, NULL, &failure);
     if (plan)

@@ -15,6 +15,7 @@
 #include "switch/switcher.h"
 #include "dialect/dialects_section.h"
 #include "switch/switch_section.h"
+#include "options/maintenance_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,12 +63,14 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
         .limits =
             switching->calendar ? *calendar_limits(switching->calendar) : switch_limits_default,
         .dialects = &config_section(config, dialects)->options,
-        .moves_ns = config->moves_namespace,
+        .moves_ns = config_section(config, maintenance)->moves_namespace,
     };
-    if (config->max_per_hour > 0)
-        switching->with.limits.max_per_hour = (uint32_t)config->max_per_hour;
-    if (config->max_per_namespace > 0)
-        switching->with.limits.max_per_namespace = (uint32_t)config->max_per_namespace;
+    if (config_section(config, maintenance)->max_per_hour > 0)
+        switching->with.limits.max_per_hour =
+            (uint32_t)config_section(config, maintenance)->max_per_hour;
+    if (config_section(config, maintenance)->max_per_namespace > 0)
+        switching->with.limits.max_per_namespace =
+            (uint32_t)config_section(config, maintenance)->max_per_namespace;
     return true;
 }
 
@@ -387,7 +390,7 @@ static char *choose_layout(const struct config *config, struct switching *switch
         layouts_write_document(&advice, node, text);
     else
         layouts_write_table(&advice, node, text);
-    *ret_code = config->apply && !best->is && print_is_document(config)
+    *ret_code = config_section(config, maintenance)->apply && !best->is && print_is_document(config)
                     ? EXIT_OK
                     : print_answer(config, text, NULL);
     return best->is ? NULL : g_strdup_printf("mig.config=%s", best->name);
@@ -400,7 +403,7 @@ static enum exit_code run(const struct config *config, struct switching *switchi
     struct switch_mark wanted;
 
     if (config->words->len < 2) {
-        if (!config->apply)
+        if (!config_section(config, maintenance)->apply)
             return show(config, switching, node, NULL);
         complain("option '--apply': to what? " PROGRAM " switch NODE LABEL=VALUE");
         return EXIT_USAGE;
@@ -410,14 +413,14 @@ static enum exit_code run(const struct config *config, struct switching *switchi
         enum exit_code code;
         g_free(target);
         target = choose_layout(config, switching, &code);
-        if (!target || !config->apply || code != EXIT_OK)
+        if (!target || !config_section(config, maintenance)->apply || code != EXIT_OK)
             return code;
     }
     if (!read_target(switching, target, &wanted, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
-    if (!config->apply)
+    if (!config_section(config, maintenance)->apply)
         return show(config, switching, node, &wanted);
     const enum exit_code code = carry_out(switching, node, &wanted);
     if (print_is_document(config) && show(config, switching, node, NULL) != EXIT_OK)

@@ -9,6 +9,7 @@
 #include "kube/clock.h"
 #include "kube/yaml_document.h"
 #include "options/table.h"
+#include "options/maintenance_section.h"
 
 #include <string.h>
 
@@ -55,7 +56,8 @@ static bool add_configured(const struct layouts_query *query, const struct mig_c
                            GArray *layouts, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
-    const char *text = read_configmap(query->client, query->config->mig_configs, arena, error);
+    const char *text = read_configmap(
+        query->client, config_section(query->config, maintenance)->mig_configs, arena, error);
     cJSON *tree = text ? yaml_load(text, strlen(text), error) : NULL;
     g_autoptr(GArray) offered = tree ? mig_layouts_read(tree, card, error) : NULL;
 
@@ -86,7 +88,8 @@ static GArray *find_layouts(const struct layouts_query *query, const struct mig_
     for (guint i = 0; (name = calendar_layout(query->calendar, i, &value)); i++)
         add_layout(layouts, name, &value);
     const bool ok =
-        (!*query->config->mig_configs || add_configured(query, card, layouts, error)) &&
+        (!*config_section(query->config, maintenance)->mig_configs ||
+         add_configured(query, card, layouts, error)) &&
         (layouts->len > 0 ||
          fail_with(error, GPULEDGER_ERROR_INVALID,
                    "no layouts to choose from: name them in the layouts of --calendar, or the "

@@ -10,6 +10,7 @@
 #include "evict/evictions_section.h"
 #include "maintain/plans/plans_section.h"
 #include "switch/switch_section.h"
+#include "options/cluster_section.h"
 
 struct evicting {
     struct api_client *client;
@@ -50,7 +51,8 @@ static bool open_calls(struct evicting *evicting, const struct config *config,
         return false;
     evicting->cluster = api_cluster_new(evicting->client);
     api_cluster_set_events(evicting->cluster, backend_events(backend));
-    evicting->limited = limited_cluster_new(evicting->cluster, config->api_timeout_ms);
+    evicting->limited =
+        limited_cluster_new(evicting->cluster, config_section(config, cluster)->api_timeout_ms);
     return true;
 }
 
@@ -62,7 +64,7 @@ struct evicting *evicting_start(const struct config *config, struct backend *bac
                       !(config_section(config, gangs)->on && config_section(config, gangs)->strict);
     struct evicting *evicting = g_new0(struct evicting, 1);
 
-    if (none || *config->snapshot)
+    if (none || *config_section(config, cluster)->snapshot)
         return evicting;
     evicting->permits = make_permits(config);
     if (open_calls(evicting, config, backend, error))

@@ -4,6 +4,7 @@
 #include "kube/holder_label.h"
 #include "kube/lease.h"
 #include "kube/lease/election_section.h"
+#include "options/cluster_section.h"
 
 #include <gpuledger/error.h>
 
@@ -102,7 +103,7 @@ static bool check(const struct config *config, GError **error)
 {
     const char *problem = NULL;
 
-    if (*config->snapshot)
+    if (*config_section(config, cluster)->snapshot)
         problem = "option '--leader-elect': a saved cluster (--snapshot) has no Leases; leave out "
                   "one of the two";
     else if (config_section(config, election)->duration_ms % 1000 != 0)

@@ -20,7 +20,6 @@
 #include "cmd/serve/replica.h"
 #include "cmd/serve/successor.h"
 #include "verbs/outlook.h"
-#include "options/choices.h"
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
@@ -40,6 +39,8 @@
 #include "kube/lease/election_section.h"
 #include "http/listeners_section.h"
 #include "http/tls_section.h"
+#include "options/cluster_section.h"
+#include "options/process_section.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -389,7 +390,7 @@ static bool start_reclaimer(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
     if (!config_section(config, reclaim)->on ||
-        *config->snapshot) /* nobody can be evicted from a saved cluster */
+        *config_section(config, cluster)->snapshot) /* nobody can be evicted from a saved cluster */
         return true;
     if (!config_section(config, quotas)->elastic)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
@@ -434,7 +435,7 @@ static void stop_evicting(struct serve *serve)
 
 static bool open_succession(struct serve *serve, const struct config *config, GError **error)
 {
-    if (!*config_section(config, election)->pod_name || *config->snapshot)
+    if (!*config_section(config, election)->pod_name || *config_section(config, cluster)->snapshot)
         return true;
     serve->asking = backend_new_client(serve->backend, error);
     if (serve->asking)
@@ -488,10 +489,11 @@ static bool open_all(struct serve *serve, GError **error)
         &serve->extender,
         &(struct auditor_options){.interval_ms = config_section(config, audit)->interval_ms},
         error);
-    if (!*config->snapshot) /* where nothing changes but by calls */
+    if (!*config_section(config, cluster)->snapshot) /* where nothing changes but by calls */
         serve->outlook = outlook_start(serve->store, error);
-    return serve->auditor && (serve->outlook || *config->snapshot) && read_secrets(serve, error) &&
-           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
+    return serve->auditor && (serve->outlook || *config_section(config, cluster)->snapshot) &&
+           read_secrets(serve, error) && listen_all(serve, error) &&
+           keys_open(serve->keys, config, serve->backend, error) &&
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
            backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
@@ -553,7 +555,7 @@ static bool is_behind_service(const struct config *config)
 {
     if (config_has_given(config, "shutdown-delay") || config_section(config, election)->on)
         return true;
-    return !*config->snapshot && g_getenv("KUBERNETES_SERVICE_HOST");
+    return !*config_section(config, cluster)->snapshot && g_getenv("KUBERNETES_SERVICE_HOST");
 }
 
 /* Whoever calls through a Service has been sent here until a moment ago, and is still: a process that
@@ -564,11 +566,12 @@ static bool is_behind_service(const struct config *config)
 static void linger(struct serve *serve, const struct config *config, int signal_number)
 {
     g_atomic_int_set(&serve->extender.leaving, 1);
-    if (signal_number != SIGTERM || config->shutdown_delay_ms == 0 || !is_behind_service(config))
+    if (signal_number != SIGTERM || config_section(config, process)->shutdown_delay_ms == 0 ||
+        !is_behind_service(config))
         return;
-    int64_t until_ms = now_ms() + config->shutdown_delay_ms;
+    int64_t until_ms = now_ms() + config_section(config, process)->shutdown_delay_ms;
     log_event(LOG_LEVEL_INFO, "leaving", LOG_TEXT("signal", strsignal(signal_number)),
-              LOG_NUMBER("ms", config->shutdown_delay_ms));
+              LOG_NUMBER("ms", config_section(config, process)->shutdown_delay_ms));
     hand_over(serve);
     while (now_ms() < until_ms)
         g_usleep((gulong)MAX(until_ms - now_ms(), 0) * 1000);
@@ -583,7 +586,8 @@ static enum exit_code drain(struct serve *serve, const struct config *config, in
     g_atomic_int_set(&serve->extender.draining, 1);
     log_event(LOG_LEVEL_INFO, "draining", LOG_TEXT("signal", strsignal(signal_number)));
     hurry_binds(serve);
-    bool drained = server_drain(serve->scheduler_server, config->drain_timeout_ms);
+    bool drained =
+        server_drain(serve->scheduler_server, config_section(config, process)->drain_timeout_ms);
     replica_stop(serve->replica);
     if (serve->operations_server)
         server_drain(serve->operations_server, OPS_DRAIN_MS);
@@ -615,9 +619,9 @@ static enum exit_code print_schema(void)
 
 enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs)
 {
-    if (config->print_config)
+    if (config_section(config, process)->print_config)
         return print_config(config);
-    if (config->print_schema)
+    if (config_section(config, process)->print_schema)
         return print_schema();
     sigset_t signals = block_signals();
     struct serve serve = {.started = config, .inputs = inputs};

@@ -7,6 +7,7 @@
 #include "json/json.h"
 #include "options/jsonpath.h"
 #include "options/print.h"
+#include "options/client_section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,11 +77,12 @@ static bool write_rows(const struct config *config, const struct listing *listin
     struct table *table = listing->make_rows(config, body, error);
     if (!table)
         return fail_within(error, "the answer is not understood: ");
-    printed->unsorted = *config->sort_by && !table_sort(table, config->sort_by, error);
+    printed->unsorted = *config_section(config, client)->sort_by &&
+                        !table_sort(table, config_section(config, client)->sort_by, error);
     const bool ok = !printed->unsorted &&
                     (!listing->write_summary || listing->write_summary(config, body, text, error));
 
-    if (ok && config->watch && !listing->write_summary)
+    if (ok && config_section(config, client)->watch && !listing->write_summary)
         table_write_new(table, printed->rows, text);
     else if (ok)
         table_write(table, text);
@@ -98,10 +100,10 @@ static bool write_document(const struct config *config, const struct listing *li
         g_string_append_len(document, body->str, (gssize)body->len);
     else if (!listing->make_document(config, body, document, error))
         return fail_within(error, "the answer is not understood: ");
-    if (config->watch && g_string_equal(document, printed->text))
+    if (config_section(config, client)->watch && g_string_equal(document, printed->text))
         return true;
     g_string_assign(printed->text, document->str);
-    if (config->output == OUTPUT_NAME)
+    if (config_section(config, client)->output == OUTPUT_NAME)
         return write_names(listing->names, document, text, error);
     g_string_append_len(text, document->str, (gssize)document->len);
     return true;
@@ -110,7 +112,8 @@ static bool write_document(const struct config *config, const struct listing *li
 static enum exit_code show(const struct config *config, const struct node_query *query,
                            const struct listing *listing, struct printed *printed)
 {
-    const bool rows = !print_is_document(config) && config->output != OUTPUT_NAME;
+    const bool rows =
+        !print_is_document(config) && config_section(config, client)->output != OUTPUT_NAME;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
@@ -119,7 +122,8 @@ static enum exit_code show(const struct config *config, const struct node_query 
         (rows ? write_rows : write_document)(config, listing, body, printed, text, &failure);
     if (!failure && text->len == 0)
         return EXIT_OK; /* --watch, and nothing new */
-    if (rows && config->watch && listing->write_summary && isatty(STDOUT_FILENO))
+    if (rows && config_section(config, client)->watch && listing->write_summary &&
+        isatty(STDOUT_FILENO))
         fputs(SCREEN_CLEAR, stdout);
     const enum exit_code code = print_answer(config, text, failure);
     fflush(stdout);
@@ -128,7 +132,9 @@ static enum exit_code show(const struct config *config, const struct node_query 
 
 static bool fits(const struct config *config)
 {
-    if (!*config->sort_by || config->output == OUTPUT_TABLE || config->output == OUTPUT_WIDE)
+    if (!*config_section(config, client)->sort_by ||
+        config_section(config, client)->output == OUTPUT_TABLE ||
+        config_section(config, client)->output == OUTPUT_WIDE)
         return true;
     complain("option '--sort-by': it sorts the rows of a table, and --output asks for none");
     return false;
@@ -151,7 +157,8 @@ enum exit_code listing_run(const struct config *config, const char *node,
     if (failure)
         return print_answer(config, text, failure);
     query.client = client;
-    while ((code = show(config, &query, listing, &printed)) == EXIT_OK && config->watch)
+    while ((code = show(config, &query, listing, &printed)) == EXIT_OK &&
+           config_section(config, client)->watch)
         g_usleep(WATCH_PAUSE_US);
     return code;
 }

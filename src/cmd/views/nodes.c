@@ -7,6 +7,7 @@
 #include "options/print.h"
 #include "options/table.h"
 #include "json/json.h"
+#include "options/client_section.h"
 
 /* As the server's /api/v1/nodes has them. */
 struct node_row {
@@ -193,7 +194,7 @@ bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
 static struct table *make_node_rows(const struct config *config, const GString *body,
                                     GError **error)
 {
-    return make_rows(config->output == OUTPUT_WIDE, body, error);
+    return make_rows(config_section(config, client)->output == OUTPUT_WIDE, body, error);
 }
 
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)

@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "core/bytes.h"
 #include "json/json.h"
+#include "options/client_section.h"
 
 #include <string.h>
 
@@ -178,9 +179,10 @@ static bool list_nodes(const GString *body, const struct destination *to, GError
 
 static struct table *make_rows(const struct config *config, const GString *body, GError **error)
 {
-    const bool wide = config->output == OUTPUT_WIDE;
+    const bool wide = config_section(config, client)->output == OUTPUT_WIDE;
     struct table *table = table_new(wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
-    const struct destination to = {.ns = config->pods_namespace, .table = table, .wide = wide};
+    const struct destination to = {
+        .ns = config_section(config, client)->pods_namespace, .table = table, .wide = wide};
 
     if (!list_nodes(body, &to, error))
         g_clear_pointer(&table, table_free);
@@ -191,7 +193,8 @@ static bool make_document(const struct config *config, const GString *body, GStr
                           GError **error)
 {
     struct json_writer writer;
-    const struct destination to = {.ns = config->pods_namespace, .writer = &writer};
+    const struct destination to = {.ns = config_section(config, client)->pods_namespace,
+                                   .writer = &writer};
 
     json_writer_init(&writer, text);
     json_begin_object(&writer);
@@ -210,7 +213,8 @@ enum exit_code pods_run(const struct config *config, const struct config_inputs 
         .names = "{range .pods[*]}pod/{.namespace}/{.name}{'\\n'}{end}",
     };
 
-    if (config->all_namespaces && *config->pods_namespace) {
+    if (config_section(config, client)->all_namespaces &&
+        *config_section(config, client)->pods_namespace) {
         complain("option '--namespace': --all-namespaces is given as well; keep one of them");
         return EXIT_USAGE;
     }

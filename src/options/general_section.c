@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/general_section.h"
+
+#include "core/section/rows.h"
+
+#define SETTINGS struct general_settings
+
+/* clang-format off */
+static const struct option rows[] = {
+    {"until", INT(until, "N", "0", 0, INT64_C(1) << 53),
+     FOR(COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY,
+     .help = "Stop after the record with this number and print the ledger as it was then; 0: play "
+             "all."},
+    {"help", BOOL(help, "false"),
+     FOR(COMMAND_ANY), .flags = OPTION_FLAG_ONLY, .letter = 'h',
+     .help = "Print this and exit."},
+};
+/* clang-format on */
+
+const struct section section_general = {
+    .name = "general",
+    .title = "General",
+    ROWS(rows),
+};
