@@ -90,18 +90,16 @@ static bool check_ca(const char *file, GError **error)
 
 struct client *client_open(const struct config *config, GError **error)
 {
-    const bool direct =
-        !*config_section(config, client)->service ||
-        (config_on_command_line(config, "server") && !config_on_command_line(config, "service"));
-    const bool secret =
-        !*config_section(config, client)->token_file || !*config_section(config, client)->ca_file;
-    if (!check_ca(config_section(config, client)->ca_file, error))
+    const struct client_settings *client_options = config_section(config, client);
+    const bool direct = !*client_options->service || (config_on_command_line(config, "server") &&
+                                                      !config_on_command_line(config, "service"));
+    const bool secret = !*client_options->token_file || !*client_options->ca_file;
+    if (!check_ca(client_options->ca_file, error))
         return NULL;
     struct client *client = g_new0(struct client, 1);
 
     client->config = config;
-    if (direct ||
-        forward_open(&client->forward, config_section(config, client)->service, secret, error))
+    if (direct || forward_open(&client->forward, client_options->service, secret, error))
         return client;
     g_free(client);
     return NULL;
@@ -117,8 +115,9 @@ void client_close(struct client *client)
 
 const char *client_name(const struct client *client)
 {
-    return client->forward.url ? config_section(client->config, client)->service
-                               : config_section(client->config, client)->server;
+    const struct client_settings *client_options = config_section(client->config, client);
+
+    return client->forward.url ? client_options->service : client_options->server;
 }
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -159,10 +158,11 @@ static bool add_token(const struct client *client, struct curl_slist **headers, 
 
 static void trust(const struct client *client, CURL *curl)
 {
+    const struct client_settings *client_options = config_section(client->config, client);
     const char *ca = client->forward.ca;
 
-    if (*config_section(client->config, client)->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, config_section(client->config, client)->ca_file);
+    if (*client_options->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, client_options->ca_file);
     else if (ca)
         curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB,
                          &((struct curl_blob){(void *)ca, strlen(ca), CURL_BLOB_COPY}));

@@ -55,13 +55,13 @@ struct backend {
 struct api_client *backend_new_client(const struct backend *backend, GError **error)
 {
     const struct config *config = backend->config;
+    const struct cluster_settings *cluster_options = config_section(config, cluster);
     g_autoptr(GError) failure = NULL;
     struct kube_config *kube =
-        kube_config_load_default(config_section(config, cluster)->kubeconfig,
-                                 config_section(config, cluster)->context, &failure);
+        kube_config_load_default(cluster_options->kubeconfig, cluster_options->context, &failure);
     if (!kube) {
         g_set_error(error, failure->domain, failure->code,
-                    *config_section(config, cluster)->kubeconfig
+                    *cluster_options->kubeconfig
                         ? "option '--kubeconfig': %s"
                         : "no cluster is given: %s; name one with --kubeconfig, or serve a saved "
                           "one with --snapshot",
@@ -113,18 +113,19 @@ bool backend_answer_kueue(struct backend *backend, struct leadership *leadership
 bool backend_ask_usage(struct backend *backend, GError **error)
 {
     const struct config *config = backend->config;
+    const struct usage_settings *usage = config_section(config, usage);
 
-    if (!*config_section(config, usage)->url)
+    if (!*usage->url)
         return true;
     backend->usage = usage_source_start(
         &(struct usage_options){
-            .url = config_section(config, usage)->url,
-            .query = config_section(config, usage)->query,
-            .ca_file = config_section(config, usage)->ca_file,
-            .token_file = config_section(config, usage)->token_file,
-            .interval_ms = config_section(config, usage)->interval_ms,
-            .below = config_section(config, usage)->idle_below,
-            .after_ms = config_section(config, usage)->idle_for_ms,
+            .url = usage->url,
+            .query = usage->query,
+            .ca_file = usage->ca_file,
+            .token_file = usage->token_file,
+            .interval_ms = usage->interval_ms,
+            .below = usage->idle_below,
+            .after_ms = usage->idle_for_ms,
             .timeout_ms = USAGE_TIMEOUT_MS,
         },
         backend->store, error);
@@ -135,12 +136,13 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
                           GError **error)
 {
     const struct config *config = backend->config;
+    const struct switch_settings *switch_options = config_section(config, switch);
+    const struct dialects_settings *dialects = config_section(config, dialects);
 
-    if (backend->snapshot || !*config_section(config, switch)->calendar)
+    if (backend->snapshot || !*switch_options->calendar)
         return true;
     struct calendar *calendar =
-        calendar_load(config_section(config, switch)->calendar,
-                      config_section(config, dialects)->options.nvidia_config_replicas, error);
+        calendar_load(switch_options->calendar, dialects->options.nvidia_config_replicas, error);
     if (!calendar)
         return fail_within(error, "option '--calendar': ");
     backend->switcher = switcher_start(
@@ -150,9 +152,9 @@ bool backend_switch_nodes(struct backend *backend, const struct backend_evicting
                      .permits = with->permits,
                      .store = backend->store,
                      .moves_ns = api_client_config(with->client)->ns,
-                     .replicas = config_section(config, dialects)->options.nvidia_config_replicas,
+                     .replicas = dialects->options.nvidia_config_replicas,
                      .limits = *calendar_limits(calendar),
-                     .dialects = &config_section(config, dialects)->options},
+                     .dialects = &dialects->options},
             .take_calendar = calendar,
             .leadership = with->leadership,
         },
@@ -183,9 +185,9 @@ bool backend_end_half_groups(struct backend *backend, const struct backend_evict
                              GError **error)
 {
     const struct config *config = backend->config;
+    const struct gangs_settings *gangs = config_section(config, gangs);
 
-    if (backend->snapshot || !config_section(config, gangs)->on ||
-        !config_section(config, gangs)->strict)
+    if (backend->snapshot || !gangs->on || !gangs->strict)
         return true;
     backend->half_groups =
         half_groups_start(&(struct half_groups_options){.client = with->client,
@@ -260,30 +262,37 @@ static bool open_snapshot(struct backend *backend, GError **error)
 
 struct store_options backend_store_options(const struct config *config)
 {
+    const struct cluster_settings *cluster = config_section(config, cluster);
+    const struct placing_settings *placing = config_section(config, placing);
+    const struct binding_settings *binding = config_section(config, binding);
+    const struct arrivals_settings *arrivals = config_section(config, arrivals);
+    const struct quotas_settings *quotas = config_section(config, quotas);
+    const struct gangs_settings *gangs = config_section(config, gangs);
+    const struct reclaim_settings *reclaim = config_section(config, reclaim);
+
     return (struct store_options){
-        .saved = *config_section(config, cluster)->snapshot != '\0',
-        .claims_on_nodes = *config_section(config, cluster)->snapshot != '\0',
+        .saved = *cluster->snapshot != '\0',
+        .claims_on_nodes = *cluster->snapshot != '\0',
         .dialects = config_section(config, dialects)->options,
-        .policy = &policies[config_section(config, placing)->policy],
-        .patience_ms = config_section(config, binding)->patience_ms,
-        .volume_bind_ms = config_section(config, binding)->volume_timeout_ms,
-        .wait_loss = config_section(config, placing)->wait_loss,
-        .hold_ms = config_section(config, arrivals)->hold_ms,
-        .n_places = config_section(config, arrivals)->places,
+        .policy = &policies[placing->policy],
+        .patience_ms = binding->patience_ms,
+        .volume_bind_ms = binding->volume_timeout_ms,
+        .wait_loss = placing->wait_loss,
+        .hold_ms = arrivals->hold_ms,
+        .n_places = arrivals->places,
         .parts = config->parts,
-        .model_label = config_section(config, quotas)->model_label,
-        .pool_label = config_section(config, quotas)->pool_label,
-        .resource_quotas = config_section(config, quotas)->hami,
-        .elastic_quotas = config_section(config, quotas)->elastic,
-        .tree_namespaces = config_section(config, quotas)->tree_namespaces,
-        .gangs = config_section(config, gangs)->on,
-        .gang_room_ms =
-            config_section(config, gangs)->on ? config_section(config, gangs)->keep_room_ms : 0,
-        .gang_strict = config_section(config, gangs)->on && config_section(config, gangs)->strict,
-        .reclaim = config_section(config, reclaim)->on,
-        .reclaim_uncontrolled = config_section(config, reclaim)->uncontrolled,
-        .lend_unreclaimable = config_section(config, reclaim)->lend_unreclaimable,
-        .reclaim_delay_ms = config_section(config, reclaim)->delay_ms,
+        .model_label = quotas->model_label,
+        .pool_label = quotas->pool_label,
+        .resource_quotas = quotas->hami,
+        .elastic_quotas = quotas->elastic,
+        .tree_namespaces = quotas->tree_namespaces,
+        .gangs = gangs->on,
+        .gang_room_ms = gangs->on ? gangs->keep_room_ms : 0,
+        .gang_strict = gangs->on && gangs->strict,
+        .reclaim = reclaim->on,
+        .reclaim_uncontrolled = reclaim->uncontrolled,
+        .lend_unreclaimable = reclaim->lend_unreclaimable,
+        .reclaim_delay_ms = reclaim->delay_ms,
     };
 }
 

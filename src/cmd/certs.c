@@ -72,13 +72,14 @@ static char *read_file(const struct certs *certs, const char *name, const char *
 static bool write_file(const struct certs *certs, const char *name, const char *ending,
                        const char *text, int mode, GError **error)
 {
+    const struct certs_settings *certs_options = config_section(certs->config, certs);
     g_autofree char *path = path_of(certs, name, ending);
 
-    if (!*config_section(certs->config, certs)->folder)
+    if (!*certs_options->folder)
         return true;
-    if (g_mkdir_with_parents(config_section(certs->config, certs)->folder, 0700) < 0)
+    if (g_mkdir_with_parents(certs_options->folder, 0700) < 0)
         return fail_with(error, GPULEDGER_ERROR_IO, "\"%s\" cannot be made: %s",
-                         config_section(certs->config, certs)->folder, g_strerror(errno));
+                         certs_options->folder, g_strerror(errno));
     /* Readers see the old file or the new one. */
     return g_file_set_contents_full(path, text, -1,
                                     G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
@@ -107,6 +108,7 @@ static void tell(const struct certs *certs, const char *name, const char *certif
 
 static bool open_ca(struct certs *certs, GError **error)
 {
+    const struct certs_settings *certs_options = config_section(certs->config, certs);
     g_autofree char *certificate = read_file(certs, "ca", ".crt", error);
     char *key = certificate ? read_file(certs, "ca", ".key", error) : NULL;
     const bool there = certificate && key;
@@ -116,14 +118,14 @@ static bool open_ca(struct certs *certs, GError **error)
     if (there) {
         certs->ca = authority_read(certificate, key, error);
         secret_free(key);
-        g_prefix_error(error, "the CA in \"%s\": ", config_section(certs->config, certs)->folder);
+        g_prefix_error(error, "the CA in \"%s\": ", certs_options->folder);
     } else if (certificate) {
         /* A new one would shut out everybody who trusts the old one. */
         g_set_error(
             error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
             "\"%s\" has ca.crt but not ca.key, so nothing can be signed; bring the key back, "
             "or begin in another folder",
-            config_section(certs->config, certs)->folder);
+            certs_options->folder);
     } else {
         certs->ca = authority_make("gpuledger CA", error);
     }
@@ -171,16 +173,16 @@ static bool add_identity(struct certs *certs, const struct certificate_wish *wis
 
 static bool add_server(struct certs *certs, GError **error)
 {
+    const struct certs_settings *certs_options = config_section(certs->config, certs);
     static const char *const services[] = {"gpuledger", "gpuledger-ops"};
     static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    g_auto(GStrv) more = g_strsplit(config_section(certs->config, certs)->hosts, ",", -1);
+    g_auto(GStrv) more = g_strsplit(certs_options->hosts, ",", -1);
 
     for (size_t i = 0; i < G_N_ELEMENTS(services); i++) {
-        g_ptr_array_add(names, g_strdup_printf("%s.%s.svc", services[i],
-                                               config_section(certs->config, certs)->ns));
-        g_ptr_array_add(names, g_strdup_printf("%s.%s.svc.cluster.local", services[i],
-                                               config_section(certs->config, certs)->ns));
+        g_ptr_array_add(names, g_strdup_printf("%s.%s.svc", services[i], certs_options->ns));
+        g_ptr_array_add(names,
+                        g_strdup_printf("%s.%s.svc.cluster.local", services[i], certs_options->ns));
     }
     for (size_t i = 0; i < G_N_ELEMENTS(local); i++)
         g_ptr_array_add(names, g_strdup(local[i]));
@@ -189,11 +191,10 @@ static bool add_server(struct certs *certs, GError **error)
             g_ptr_array_add(names, g_strdup(*name));
     }
     g_ptr_array_add(names, NULL);
-    return add_identity(
-        certs,
-        &(struct certificate_wish){SERVER, (const char *const *)names->pdata,
-                                   (unsigned)config_section(certs->config, certs)->days},
-        error);
+    return add_identity(certs,
+                        &(struct certificate_wish){SERVER, (const char *const *)names->pdata,
+                                                   (unsigned)certs_options->days},
+                        error);
 }
 
 /* It names a file and, after "gpuledger-", a Secret. */

@@ -49,17 +49,18 @@ static bool read_words(const GPtrArray *words, struct question *question, GError
 
 static bool read_question(const struct config *config, struct question *question, GError **error)
 {
+    const struct client_settings *client_options = config_section(config, client);
+
     if (!pod_word_complete(config, error))
         return false;
-    if (!*config_section(config, client)->filename)
+    if (!*client_options->filename)
         return read_words(config->words, question, error);
     if (config->words->len > 0)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "option '--filename': a pod is named as well; keep one of them");
     g_autoptr(json_arena) arena = json_arena_new();
     struct manifest manifest;
-    question->file =
-        small_file_read(config_section(config, client)->filename, MANIFEST_MAX, NULL, error);
+    question->file = small_file_read(client_options->filename, MANIFEST_MAX, NULL, error);
     return (question->file &&
             manifest_parse(arena, question->file, strlen(question->file), &manifest, error)) ||
            fail_within(error, "option '--filename': ");

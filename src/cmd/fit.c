@@ -41,18 +41,19 @@ static bool add_file(struct json_writer *writer, struct json_arena *arena, const
 /* What a running extender is asked; the cluster alone is asked the same. */
 static bool write_body(const struct config *config, GString *body, GError **error)
 {
+    const struct client_settings *client_options = config_section(config, client);
     g_autoptr(json_arena) arena = json_arena_new();
-    g_auto(GStrv) drain = g_strsplit(config_section(config, client)->drain, ",", -1);
+    g_auto(GStrv) drain = g_strsplit(client_options->drain, ",", -1);
     struct json_writer writer;
     struct fit_body asked;
 
     json_writer_init(&writer, body);
     json_begin_object(&writer);
-    if (!add_file(&writer, arena, "pod", config_section(config, client)->filename, error))
+    if (!add_file(&writer, arena, "pod", client_options->filename, error))
         return fail_within(error, "option '--filename': ");
-    if (!add_file(&writer, arena, "template", config_section(config, client)->template, error))
+    if (!add_file(&writer, arena, "template", client_options->template, error))
         return fail_within(error, "option '--template': ");
-    json_key_int(&writer, "replicas", config_section(config, client)->replicas);
+    json_key_int(&writer, "replicas", client_options->replicas);
     json_key_array(&writer, "drain");
     for (char **node = drain; *node; node++)
         json_string(&writer, *node);
@@ -118,6 +119,7 @@ static const struct json_field row_fields[] = {
 
 enum exit_code fit_run(const struct config *config, const struct config_inputs *inputs)
 {
+    const struct client_settings *client_options = config_section(config, client);
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) json = g_string_new(NULL);
     g_autoptr(GString) table = g_string_new(NULL);
@@ -129,7 +131,7 @@ enum exit_code fit_run(const struct config *config, const struct config_inputs *
 
     if (!local_choose(config, &alone))
         return EXIT_USAGE;
-    if (!*config_section(config, client)->filename && !*config_section(config, client)->drain) {
+    if (!*client_options->filename && !*client_options->drain) {
         complain("what is to fit? Give a pod with -f, or --drain a node");
         return EXIT_USAGE;
     }

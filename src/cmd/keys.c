@@ -22,7 +22,9 @@ struct keys {
 
 struct keys *keys_new(const struct config *config)
 {
-    if (!*config_section(config, seals)->key_file && !*config_section(config, seals)->secret)
+    const struct seals_settings *seals = config_section(config, seals);
+
+    if (!*seals->key_file && !*seals->secret)
         return NULL;
     struct keys *keys = g_new0(struct keys, 1);
     keys->seals = seals_new();
@@ -47,12 +49,13 @@ struct seals *keys_seals(const struct keys *keys)
 static struct key_storage *find_storage(struct keys *keys, const struct config *config,
                                     const struct backend *backend, GError **error)
 {
-    if (*config_section(config, seals)->key_file)
-        return key_file_new(config_section(config, seals)->key_file);
+    const struct seals_settings *seals = config_section(config, seals);
+
+    if (*seals->key_file)
+        return key_file_new(seals->key_file);
     if (!keys->client)
         keys->client = backend_new_client(backend, error);
-    return keys->client ? key_secret_new(keys->client, config_section(config, seals)->secret, error)
-                        : NULL;
+    return keys->client ? key_secret_new(keys->client, seals->secret, error) : NULL;
 }
 
 static bool open_storage(struct keys *keys, const struct config *config,
@@ -92,9 +95,10 @@ static bool is_to_wait(const GError *failure, int64_t waited_ms)
 bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
                GError **error)
 {
-    const char *option = *config_section(config, seals)->key_file ? "seal-key-file" : "seal-secret";
+    const struct seals_settings *seals_options = config_section(config, seals);
+    const char *option = *seals_options->key_file ? "seal-key-file" : "seal-secret";
 
-    if (!keys || keys->keeper || (!backend && !*config_section(config, seals)->key_file))
+    if (!keys || keys->keeper || (!backend && !*seals_options->key_file))
         return true;
     g_autoptr(GError) failure = NULL;
     int64_t reached_ms = now_ms(); /* when the API server was last away */
@@ -148,18 +152,19 @@ static struct keyring *read_once(struct key_storage *storage, GError **error)
 /* Names that read as if both were there are an error, as serve says it. */
 static bool check_storages(const struct config *config, GError **error)
 {
-    if (!*config_section(config, seals)->secret ||
-        (!*config_section(config, seals)->key_file && !*config_section(config, cluster)->snapshot))
+    const struct seals_settings *seals = config_section(config, seals);
+
+    if (!*seals->secret || (!*seals->key_file && !*config_section(config, cluster)->snapshot))
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s' is given as well; keep one of them",
-                     *config_section(config, seals)->key_file ? "--seal-key-file" : "--snapshot");
+                     *seals->key_file ? "--seal-key-file" : "--snapshot");
 }
 
 bool keys_read(struct keys *keys, const struct config *config, const struct backend *backend,
                GError **error)
 {
-    const bool file = *config_section(config, seals)->key_file,
-               secret = *config_section(config, seals)->secret;
+    const struct seals_settings *seals = config_section(config, seals);
+    const bool file = *seals->key_file, secret = *seals->secret;
 
     /* A file before the cluster, a Secret with what calls it. */
     if ((!file && !secret) || (backend != NULL) == (file && !secret))

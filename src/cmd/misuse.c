@@ -38,11 +38,12 @@ static bool places_make_sense(const struct command *command, const struct config
 
 static bool template_makes_sense(const struct config *config, GError **error)
 {
+    const struct client_settings *client_options = config_section(config, client);
     const cJSON nothing = {.type = cJSON_Object};
     g_autoptr(GString) text = g_string_new(NULL);
 
-    return config_section(config, client)->output != OUTPUT_JSONPATH ||
-           jsonpath_write(config_section(config, client)->output_template, &nothing, text, error);
+    return client_options->output != OUTPUT_JSONPATH ||
+           jsonpath_write(client_options->output_template, &nothing, text, error);
 }
 
 /* Of "switch NODE LABEL=VALUE" the second word. */
@@ -61,14 +62,15 @@ static bool goal_makes_sense(const struct command *command, const struct config 
 
 static bool server_makes_sense(const struct config *config, GError **error)
 {
-    const char *sign = strstr(config_section(config, client)->server, "://");
+    const struct client_settings *client_options = config_section(config, client);
+    const char *sign = strstr(client_options->server, "://");
 
-    if (!sign || g_str_has_prefix(config_section(config, client)->server, "http://") ||
-        g_str_has_prefix(config_section(config, client)->server, "https://"))
+    if (!sign || g_str_has_prefix(client_options->server, "http://") ||
+        g_str_has_prefix(client_options->server, "https://"))
         return true;
     g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                 "option '--server': '%s' begins neither with http:// nor with https://",
-                config_section(config, client)->server);
+                client_options->server);
     return false;
 }
 

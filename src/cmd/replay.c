@@ -294,16 +294,16 @@ static const struct policy *policy_asked_for(const struct config *config)
 static enum exit_code finish(const struct config *config, struct lines *lines,
                              struct replay *replay, GError **error)
 {
+    const struct general_settings *general = config_section(config, general);
     const struct policy *policy = policy_asked_for(config);
     const struct result result = {replay_summary(replay), config, lines->cut,
                                   policy ? policy->name : NULL};
     g_autoptr(GString) text = g_string_new(NULL);
-    if (config_section(config, general)->until != 0 &&
-        !write_ledger(config, replay_store(replay), text, error))
+    if (general->until != 0 && !write_ledger(config, replay_store(replay), text, error))
         return EXIT_FAILED;
-    if (config_section(config, general)->until == 0 && print_is_document(config))
+    if (general->until == 0 && print_is_document(config))
         write_json(&result, text);
-    else if (config_section(config, general)->until == 0)
+    else if (general->until == 0)
         write_text(&result, text);
     if (print_answer(config, text, NULL) != EXIT_OK)
         return EXIT_FAILED;

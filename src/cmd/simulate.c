@@ -159,33 +159,30 @@ static bool read_moves(const char *text, struct experiment *experiment, GError *
 /* What no option can say alone. */
 static bool check(const struct config *config, const struct experiment *experiment, GError **error)
 {
-    const bool trace = *config_section(config, simulate)->trace_nodes ||
-                       *config_section(config, simulate)->trace_pods;
+    const struct simulate_settings *simulate = config_section(config, simulate);
+    const struct cluster_settings *cluster_options = config_section(config, cluster);
+    const struct gangs_settings *gangs_options = config_section(config, gangs);
+    const bool trace = *simulate->trace_nodes || *simulate->trace_pods;
     const char *why = NULL;
 
-    if (trace && (!*config_section(config, simulate)->trace_nodes ||
-                  !*config_section(config, simulate)->trace_pods))
+    if (trace && (!*simulate->trace_nodes || !*simulate->trace_pods))
         why = "a trace has nodes and pods: give both '--trace-nodes' and '--trace-pods'";
-    else if (trace && (*config_section(config, cluster)->snapshot ||
-                       *config_section(config, simulate)->pods))
+    else if (trace && (*cluster_options->snapshot || *simulate->pods))
         why = "'--trace-nodes' and '--snapshot' or '--pods' are both given; keep one of them";
-    else if (!trace && !*config_section(config, cluster)->snapshot)
+    else if (!trace && !*cluster_options->snapshot)
         why = "no cluster is given: name a saved one with --snapshot, or a trace with "
               "--trace-nodes and --trace-pods";
-    else if (config_section(config, simulate)->churn && experiment->percent == 0)
+    else if (simulate->churn && experiment->percent == 0)
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
-    else if (experiment->moves > 0 && (!config_section(config, simulate)->churn ||
-                                       config_section(config, simulate)->pace_ms > 0))
+    else if (experiment->moves > 0 && (!simulate->churn || simulate->pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
-    else if (config_section(config, gangs)->on &&
-             (experiment->moves > 0 || config_section(config, simulate)->pace_ms > 0))
+    else if (gangs_options->on && (experiment->moves > 0 || simulate->pace_ms > 0))
         why = "option '--gangs' is without '--moves' and '--plugin-pace'";
-    else if (config_section(config, gangs)->keep_room_ms > 0 &&
-             (!config_section(config, gangs)->on || !config_section(config, simulate)->churn))
+    else if (gangs_options->keep_room_ms > 0 && (!gangs_options->on || !simulate->churn))
         why = "option '--gang-keep-room' is for '--gangs' with '--churn': else no time passes in "
               "which "
               "groups wait";
-    else if (*config_section(config, simulate)->cluster_out &&
+    else if (*simulate->cluster_out &&
              (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
@@ -222,11 +219,12 @@ static bool read_csv(const char *file, struct trace *trace,
 
 static bool read_trace(const struct config *config, struct scenario *scenario, GError **error)
 {
+    const struct simulate_settings *simulate = config_section(config, simulate);
     g_autoptr(trace) trace = trace_new();
 
-    if (!read_csv(config_section(config, simulate)->trace_nodes, trace, trace_read_nodes, error))
+    if (!read_csv(simulate->trace_nodes, trace, trace_read_nodes, error))
         return fail_within(error, "option '--trace-nodes': ");
-    if (!read_csv(config_section(config, simulate)->trace_pods, trace, trace_read_pods, error))
+    if (!read_csv(simulate->trace_pods, trace, trace_read_pods, error))
         return fail_within(error, "option '--trace-pods': ");
     scenario_add_trace(scenario, trace);
     if (config_section(config, gangs)->on && scenario->groups->len > GANGS_NAMESPACE_MAX) {
@@ -242,24 +240,27 @@ static bool read_trace(const struct config *config, struct scenario *scenario, G
 
 static bool read_objects(const struct config *config, struct scenario *scenario, GError **error)
 {
+    const struct simulate_settings *simulate = config_section(config, simulate);
+
     if (!snapshot_file_read(config_section(config, cluster)->snapshot, visit_cluster, scenario,
                             error))
         return fail_within(error, "option '--snapshot': ");
-    if (!*config_section(config, simulate)->pods)
+    if (!*simulate->pods)
         return true;
     g_ptr_array_set_size(scenario->arrivals, 0);
-    if (snapshot_file_read(config_section(config, simulate)->pods, visit_pods, scenario, error))
+    if (snapshot_file_read(simulate->pods, visit_pods, scenario, error))
         return true;
     return fail_within(error, "option '--pods': ");
 }
 
 static bool read_scenario(const struct config *config, struct experiment *experiment, GError **error)
 {
-    const bool trace = *config_section(config, simulate)->trace_nodes;
+    const struct simulate_settings *simulate = config_section(config, simulate);
+    const bool trace = *simulate->trace_nodes;
 
     if (!(trace ? read_trace : read_objects)(config, experiment->scenario, error))
         return false;
-    if (config_section(config, simulate)->in_order)
+    if (simulate->in_order)
         experiment->scenario->anonymous = false;
     if (experiment->scenario->arrivals->len > 0)
         return true;
@@ -339,6 +340,9 @@ static void wait_for_runs(struct runs *runs)
 static struct run *new_runs(const struct config *config, const struct experiment *experiment,
                             struct simulation_result *results, struct runs *runs)
 {
+    const struct placing_settings *placing = config_section(config, placing);
+    const struct simulate_settings *simulate = config_section(config, simulate);
+    const struct gangs_settings *gangs = config_section(config, gangs);
     struct run *items = g_new0(struct run, runs->n);
 
     for (guint i = 0; i < runs->n; i++) {
@@ -348,25 +352,23 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .policy = experiment->policies->pdata[i / experiment->seeds->len],
             .dialects = config_section(config, dialects)->options,
             .seals = keys_seals(experiment->keys),
-            .shape = (enum prioritize_shape)config_section(config, placing)->shape,
-            .ranked = (enum ranked)config_section(config, simulate)->ranked,
-            .weight = config_section(config, simulate)->weight,
+            .shape = (enum prioritize_shape)placing->shape,
+            .ranked = (enum ranked)simulate->ranked,
+            .weight = simulate->weight,
             .seed = g_array_index(experiment->seeds, uint32_t, i % experiment->seeds->len),
-            .in_order = config_section(config, simulate)->in_order,
-            .foreseen = config_section(config, simulate)->foreseen,
+            .in_order = simulate->in_order,
+            .foreseen = simulate->foreseen,
             .percent = experiment->percent,
-            .lifetimes = config_section(config, simulate)->churn
-                             ? config_section(config, simulate)->lifetimes
-                             : 0,
+            .lifetimes = simulate->churn ? simulate->lifetimes : 0,
             .moves_per_thousand = experiment->hourly ? 0 : experiment->moves,
             .moves_per_hour = experiment->hourly ? (uint32_t)experiment->moves : 0,
-            .lifetime_ms = config_section(config, simulate)->lifetime_ms,
-            .pace_ms = config_section(config, simulate)->pace_ms,
-            .per_second = config_section(config, simulate)->per_second,
-            .wait_loss = config_section(config, placing)->wait_loss,
-            .gangs = config_section(config, gangs)->on,
-            .gang_room_ms = config_section(config, gangs)->keep_room_ms,
-            .keep_pods = *config_section(config, simulate)->cluster_out,
+            .lifetime_ms = simulate->lifetime_ms,
+            .pace_ms = simulate->pace_ms,
+            .per_second = simulate->per_second,
+            .wait_loss = placing->wait_loss,
+            .gangs = gangs->on,
+            .gang_room_ms = gangs->keep_room_ms,
+            .keep_pods = *simulate->cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
             .cancelled = &runs->cancelled,
@@ -396,10 +398,9 @@ static bool collect_failure(struct runs *runs, GError **error)
 static bool run_all(const struct config *config, const struct experiment *experiment,
                     struct simulation_result *results, GError **error)
 {
+    const struct simulate_settings *simulate = config_section(config, simulate);
     struct runs runs = {.n = experiment->policies->len * experiment->seeds->len};
-    const gint jobs = config_section(config, simulate)->jobs > 0
-                          ? (gint)config_section(config, simulate)->jobs
-                          : (gint)g_get_num_processors();
+    const gint jobs = simulate->jobs > 0 ? (gint)simulate->jobs : (gint)g_get_num_processors();
 
     g_mutex_init(&runs.lock);
     g_cond_init(&runs.finished);
@@ -421,6 +422,7 @@ static bool run_all(const struct config *config, const struct experiment *experi
 static bool write_results(const struct config *config, const struct experiment *experiment,
                           const struct simulation_result *results, GError **error)
 {
+    const struct simulate_settings *simulate = config_section(config, simulate);
     const struct simulate_report report = {
         .policies = (const struct policy *const *)experiment->policies->pdata,
         .n_policies = experiment->policies->len,
@@ -428,13 +430,11 @@ static bool write_results(const struct config *config, const struct experiment *
         .n_seeds = experiment->seeds->len,
         .results = results,
         .percent = experiment->percent,
-        .lifetimes = config_section(config, simulate)->churn
-                         ? config_section(config, simulate)->lifetimes
-                         : 0,
+        .lifetimes = simulate->churn ? simulate->lifetimes : 0,
         .gangs = config_section(config, gangs)->on,
         .moves = experiment->moves > 0,
-        .times = config_section(config, simulate)->times,
-        .paced = config_section(config, simulate)->pace_ms > 0,
+        .times = simulate->times,
+        .paced = simulate->pace_ms > 0,
     };
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -442,25 +442,25 @@ static bool write_results(const struct config *config, const struct experiment *
     print_answer(config, text, NULL);
     if (results[0].error)
         complain("a pod that could not be placed: %s", results[0].error);
-    if (!*config_section(config, simulate)->cluster_out ||
-        snapshot_file_write(config_section(config, simulate)->cluster_out, results[0].pods, error))
+    if (!*simulate->cluster_out ||
+        snapshot_file_write(simulate->cluster_out, results[0].pods, error))
         return true;
     return fail_within(error, "option '--cluster-out': ");
 }
 
 static struct experiment *read_experiment(const struct config *config, GError **error)
 {
+    const struct simulate_settings *simulate = config_section(config, simulate);
     g_autoptr(experiment) experiment = g_new0(struct experiment, 1);
 
     experiment->scenario = scenario_new();
     experiment->keys = keys_new_checking();
     experiment->policies = g_ptr_array_new();
     experiment->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    if (read_policies(config_section(config, simulate)->policies, experiment->policies, error) &&
-        read_seeds(config_section(config, simulate)->seeds, experiment->seeds, error) &&
-        read_percent(config_section(config, simulate)->arrivals, &experiment->percent, error) &&
-        read_moves(config_section(config, simulate)->moves, experiment, error) &&
-        check(config, experiment, error))
+    if (read_policies(simulate->policies, experiment->policies, error) &&
+        read_seeds(simulate->seeds, experiment->seeds, error) &&
+        read_percent(simulate->arrivals, &experiment->percent, error) &&
+        read_moves(simulate->moves, experiment, error) && check(config, experiment, error))
         return g_steal_pointer(&experiment);
     return NULL;
 }

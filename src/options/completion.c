@@ -79,8 +79,7 @@ static void write_bash(const struct command *commands, GString *text)
                           "        return\n"
                           "    fi\n"
                           "    case $before in\n");
-    options_each(option)
-    {
+    options_each (option) {
         if (option->kind == OPTION_BOOL)
             continue;
         g_autofree char *values = bash_values(option);
@@ -96,8 +95,7 @@ static void write_bash(const struct command *commands, GString *text)
                           "    case $command in\n");
     for (const struct command *command = commands; command->name; command++) {
         g_string_append_printf(text, "    %s) COMPREPLY=($(compgen -W '", command->name);
-        options_each(option)
-        {
+        options_each (option) {
             if (option->commands & command->bit)
                 g_string_append_printf(text, "--%s ", option->name);
         }
@@ -153,8 +151,7 @@ static void write_zsh(const struct command *commands, GString *text)
                           "    case $command in\n");
     for (const struct command *command = commands; command->name; command++) {
         g_string_append_printf(text, "    %s)\n        _arguments -s", command->name);
-        options_each(option)
-        {
+        options_each (option) {
             if (option->commands & command->bit)
                 zsh_option(option, text);
         }
@@ -202,8 +199,7 @@ static void write_fish(const struct command *commands, GString *text)
         g_string_append_printf(text,
                                "complete -c " PROGRAM " -n __fish_use_subcommand -a %s -d '%s'\n",
                                command->name, g_strdelimit(summary, "'\\", ' '));
-        options_each(option)
-        {
+        options_each (option) {
             if (option->commands & command->bit)
                 fish_option(command, option, text);
         }

@@ -28,6 +28,8 @@ struct given {
 static struct config *config_new(void)
 {
     struct config *config = g_new0(struct config, 1);
+    size_t count = 0;
+
     config->settings = settings_new(sections);
     for (size_t i = 0, n = 0; parts_table[i]; i++) {
         const struct section *section = parts_table[i]->section;
@@ -37,12 +39,13 @@ static struct config *config_new(void)
     }
     config->words = g_ptr_array_new();
     config->warnings = g_ptr_array_new_with_free_func(g_free);
-    options_each(option)
-    {
+    options_each (option) {
         g_autoptr(GError) error = NULL;
         if (!option_parse(option, option->fallback, config, &error))
             g_error("default of --%s: %s", option->name, error->message);
+        count++;
     }
+    config->origins = g_new0(struct origin, count);
     return config;
 }
 
@@ -50,8 +53,10 @@ void config_free(struct config *config)
 {
     if (!config)
         return;
-    options_each(option) option_clear(option, config);
+    options_each (option)
+        option_clear(option, config);
     settings_free(config->settings);
+    g_free(config->origins);
     g_ptr_array_unref(config->words);
     g_ptr_array_unref(config->warnings);
     g_free(config);
@@ -62,8 +67,7 @@ static enum source source_of(const struct config *config, const char *name)
 {
     enum source source = SOURCE_DEFAULT;
 
-    options_each(option)
-    {
+    options_each (option) {
         if (strcmp(option->name, name) == 0)
             source = MAX(source, config->origins[option_position(option)].source);
     }
@@ -95,8 +99,7 @@ static bool unknown_option(const char *spelling, size_t length, unsigned command
     if (instead)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "option '%s' is gone: %s", word, instead);
     struct nearest nearest = {.word = word + strspn(word, "-")};
-    options_each(option)
-    {
+    options_each (option) {
         if (option->commands & command)
             nearest_offer(&nearest, option->name);
     }
@@ -108,8 +111,7 @@ static bool unknown_option(const char *spelling, size_t length, unsigned command
 
 static const struct option *find_letter(char letter, unsigned commands)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if ((option->commands & commands) && option->letter == letter)
             return option;
     }
@@ -257,8 +259,7 @@ static bool apply_environment(struct config *config, const struct config_inputs 
 {
     if (!check_gone(inputs->environment, error))
         return false;
-    options_each(option)
-    {
+    options_each (option) {
         if ((option->commands & inputs->command) &&
             !apply_variable(config, option, inputs->environment, error))
             return false;
@@ -281,8 +282,7 @@ static void note_variables(struct config *config, const char *const *environment
         bool known = !g_str_has_prefix(name, OWN_PREFIX) || is_service_variable(name);
         struct nearest nearest = {.word = known ? "" : name + strlen(OWN_PREFIX)};
         g_autoptr(GPtrArray) variables = g_ptr_array_new_with_free_func(g_free);
-        options_each(option)
-        {
+        options_each (option) {
             char *variable = known ? NULL : option_variable(option);
             if (!variable)
                 continue;
@@ -330,8 +330,7 @@ static bool apply_entry(struct config *config, const cJSON *entry, unsigned comm
             return fail_with(error, GPULEDGER_ERROR_INVALID, "key '%s' is gone: %s", entry->string,
                              instead);
         struct nearest nearest = {.word = entry->string};
-        options_each(other)
-        {
+        options_each (other) {
             if ((other->commands & command) &&
                 !(other->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
                 nearest_offer(&nearest, other->name);
@@ -380,16 +379,16 @@ static bool apply_document(struct config *config, const cJSON *document, unsigne
 
 static bool apply_file(struct config *config, unsigned command, GError **error)
 {
+    const struct process_settings *process = config_section(config, process);
     size_t length;
-    g_autofree char *text =
-        small_file_read(config_section(config, process)->file, FILE_MAX, &length, error);
+    g_autofree char *text = small_file_read(process->file, FILE_MAX, &length, error);
     if (!text)
         return fail_within(error, "option '--config': ");
     cJSON *document = yaml_load(text, length, error);
     bool ok = document && apply_document(config, document, command, error);
     cJSON_Delete(document);
     if (!ok)
-        g_prefix_error(error, "file '%s': ", config_section(config, process)->file);
+        g_prefix_error(error, "file '%s': ", process->file);
     return ok;
 }
 
@@ -406,8 +405,7 @@ static bool is_as_ever(const struct config *config, const struct option *option)
 /* What does nothing alone, which nobody would notice. */
 static void note_idle(struct config *config)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if (!(option->commands & COMMAND_SERVE) || is_as_ever(config, option))
             continue;
         if (option->needs && is_as_ever(config, option_find(option->needs, COMMAND_SERVE)))
@@ -465,8 +463,7 @@ static bool find_file(struct config *config, const struct config_inputs *inputs,
 /* "-", as for kubectl: what is piped in. */
 static void mean_standard_input(struct config *config, unsigned command)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if (!(option->flags & OPTION_INPUT) || !(option->commands & command))
             continue;
         g_autofree char *value = option_format(option, config);
@@ -545,8 +542,7 @@ static void append_string(GString *line, const char *value)
 
 void config_print(const struct config *config, unsigned command, GString *text)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if (!(option->commands & command) || (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             continue;
         g_autofree char *value = option_format(option, config);

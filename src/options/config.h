@@ -26,16 +26,12 @@ struct origin {
     const char *name; /* the environment variable; NULL for other sources */
 };
 
-#define OPTIONS_MAX 176
-
 struct config {
     struct settings *settings; /* the values; texts are never NULL: "" where nothing was given */
     struct part_settings parts[PART_ROWS_MAX + 1]; /* those of parts among them */
-
-
-    GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
-    GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */
-    struct origin origins[OPTIONS_MAX]; /* by option_position */
+    GPtrArray *words;          /* const char *: what was given beside options; borrowed */
+    GPtrArray *warnings;       /* char *: sentences about what was ignored, for the log */
+    struct origin *origins;    /* by option_position */
 };
 
 /* All borrowed; environment and arguments end with NULL. */

@@ -72,8 +72,7 @@ static void append_command(GString *text, const struct command *command)
     append_escaped(text, usage);
     g_string_append_c(text, '\n');
     append_paragraphs(text, command->description);
-    options_each(option)
-    {
+    options_each (option) {
         /* What every command takes is said once. */
         if ((option->commands & command->bit) && option->commands != COMMAND_ANY)
             append_option(text, option);
@@ -105,8 +104,7 @@ enum exit_code manual_run(const struct config *config, const struct config_input
     for (const struct command *command = inputs->commands; command->name; command++)
         append_command(text, command);
     g_string_append(text, ".SH EVERY COMMAND\n");
-    options_each(option)
-    {
+    options_each (option) {
         if (option->commands == COMMAND_ANY)
             append_option(text, option);
     }

@@ -35,8 +35,7 @@ const struct section *option_section(const struct option *option)
 
 const struct option *option_find(const char *name, unsigned commands)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if ((option->commands & commands) && strcmp(option->name, name) == 0)
             return option;
     }

@@ -32,8 +32,7 @@ static const struct option *find_option(const struct command *command, const cha
         return option_find(word + 2, command->bit);
     if (word[0] != '-' || strlen(word) != 2)
         return NULL;
-    options_each(option)
-    {
+    options_each (option) {
         if (option->letter == word[1] && option->commands & command->bit)
             return option;
     }
@@ -63,8 +62,7 @@ static int offer_options(const struct command *command, const char *begun, GStri
         const struct option *option = find_option(command, name);
         return option ? offer_values(option, before, begun, text) : NO_FILES;
     }
-    options_each(option)
-    {
+    options_each (option) {
         if (option->commands & command->bit)
             offer(text, "--", option->name, begun);
     }

@@ -16,17 +16,19 @@
 
 bool print_is_document(const struct config *config)
 {
-    return config_section(config, client)->output == OUTPUT_JSON ||
-           config_section(config, client)->output == OUTPUT_YAML ||
-           config_section(config, client)->output == OUTPUT_JSONPATH;
+    const struct client_settings *client_options = config_section(config, client);
+
+    return client_options->output == OUTPUT_JSON || client_options->output == OUTPUT_YAML ||
+           client_options->output == OUTPUT_JSONPATH;
 }
 
 bool print_has_colours(const struct config *config)
 {
+    const struct client_settings *client_options = config_section(config, client);
     const char *no = g_getenv("NO_COLOR"); /* no-color.org: set and not empty */
 
-    if (config_section(config, client)->color != COLOR_AUTO)
-        return config_section(config, client)->color == COLOR_ALWAYS;
+    if (client_options->color != COLOR_AUTO)
+        return client_options->color == COLOR_ALWAYS;
     return isatty(STDOUT_FILENO) && !(no && *no) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
 }
 
@@ -91,12 +93,12 @@ static void write_for_people(const GString *body, bool colours, GString *text)
 /* JSON, and YAML of ours, keep their values; of everything else the reader is a person. */
 static char *make_printable(const struct config *config, const GString *text)
 {
-    const bool plain = config_section(config, client)->output == OUTPUT_JSONPATH ||
-                       config_section(config, client)->output == OUTPUT_NAME;
+    const struct client_settings *client_options = config_section(config, client);
+    const bool plain =
+        client_options->output == OUTPUT_JSONPATH || client_options->output == OUTPUT_NAME;
     GString *shown;
 
-    if (config_section(config, client)->output == OUTPUT_JSON ||
-        config_section(config, client)->output == OUTPUT_YAML)
+    if (client_options->output == OUTPUT_JSON || client_options->output == OUTPUT_YAML)
         return printable_json(text->str);
     shown = g_string_new(NULL);
     write_for_people(text, !plain && print_has_colours(config), shown);
@@ -117,18 +119,19 @@ static GString *add_version(const GString *body)
 enum exit_code print_answer(const struct config *config, const GString *answer,
                             const GError *failure)
 {
-    const bool is_whole = config_section(config, client)->output == OUTPUT_JSON ||
-                          config_section(config, client)->output == OUTPUT_YAML;
+    const struct client_settings *client_options = config_section(config, client);
+    const bool is_whole =
+        client_options->output == OUTPUT_JSON || client_options->output == OUTPUT_YAML;
     g_autoptr(GString) versioned = is_whole && answer->str[0] == '{' ? add_version(answer) : NULL;
     g_autoptr(GString) made = g_string_new(NULL);
     g_autoptr(GError) unclear = NULL;
     const GString *body = versioned ? versioned : answer;
     const GString *text = body;
 
-    if (!failure && config_section(config, client)->output == OUTPUT_YAML) {
+    if (!failure && client_options->output == OUTPUT_YAML) {
         text = made;
         yaml_text_write(body, made, &unclear);
-    } else if (!failure && config_section(config, client)->output == OUTPUT_JSONPATH) {
+    } else if (!failure && client_options->output == OUTPUT_JSONPATH) {
         text = made;
         write_template(config, body, made, &unclear);
     }

@@ -154,8 +154,7 @@ void config_schema(unsigned command, GString *text)
     json_end_array(&writer);
     json_key_bool(&writer, "additionalProperties", false);
     json_key_object(&writer, "properties");
-    options_each(option)
-    {
+    options_each (option) {
         if ((option->commands & command) && !(option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             write_property(&writer, option);
     }

@@ -54,8 +54,7 @@ static void check_again(const struct config *config)
     struct config *again = load(&input, &error);
 
     FUZZ_CHECK(again && !error);
-    options_each(option)
-    {
+    options_each (option) {
         if (!(option->commands & COMMAND_SERVE) ||
             (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             continue;

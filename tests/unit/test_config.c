@@ -554,8 +554,7 @@ static const char *companion_file(const struct option *option)
 
 START_TEST(every_variable_reaches_its_option)
 {
-    options_each(option)
-    {
+    options_each (option) {
         g_autofree char *variable = option_variable(option);
         if (!variable || !(option->commands & COMMAND_SERVE) || option->flags & OPTION_NO_FILE)
             continue;
@@ -573,8 +572,7 @@ END_TEST
 
 START_TEST(what_is_printed_can_be_read_again)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if (!(option->commands & COMMAND_SERVE) ||
             option->flags & (OPTION_NO_FILE | OPTION_FLAG_ONLY))
             continue;
@@ -585,8 +583,7 @@ START_TEST(what_is_printed_can_be_read_again)
         g_autoptr(GString) printed = g_string_new(NULL);
         config_print(first, COMMAND_SERVE, printed);
         struct config *second = load(&(struct sources){.file = printed->str});
-        options_each(each)
-        {
+        options_each (each) {
             if (each->flags & (OPTION_NO_FILE | OPTION_FLAG_ONLY))
                 continue;
             g_autofree char *before = option_format(each, first);

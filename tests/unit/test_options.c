@@ -30,8 +30,7 @@ static const struct option *find(const char *name)
 
 START_TEST(every_option_is_explained)
 {
-    options_each(option)
-    {
+    options_each (option) {
         ck_assert_msg(option->help && strlen(option->help) > 10, "--%s: no help", option->name);
         ck_assert_msg(g_str_has_suffix(option->help, "."), "--%s: no sentence", option->name);
         ck_assert_msg(strlen(option->name) > 2 &&
@@ -56,8 +55,7 @@ START_TEST(names_letters_and_places_are_unique)
     struct config *config = defaults();
     size_t n = 0;
 
-    options_each(a)
-    {
+    options_each (a) {
         for (const struct option *b = option_next(a); b; b = option_next(b)) {
             ck_assert(!(a->commands & b->commands) || !g_str_equal(a->name, b->name));
             ck_assert_msg(option_value(a, config) != option_value(b, config),
@@ -76,8 +74,7 @@ END_TEST
  * environment of every pod of its namespace. */
 START_TEST(no_variable_is_one_that_kubelet_sets)
 {
-    options_each(option)
-    {
+    options_each (option) {
         g_autofree char *variable = option_variable(option);
         if (!variable)
             continue;
@@ -93,8 +90,7 @@ END_TEST
 START_TEST(defaults_are_written_as_they_are_read)
 {
     struct config *config = defaults();
-    options_each(option)
-    {
+    options_each (option) {
         g_autofree char *text = option_format(option, config);
         ck_assert_msg(strcmp(text, option->fallback) == 0, "--%s: default '%s' reads as '%s'",
                       option->name, option->fallback, text);
@@ -160,8 +156,7 @@ static GPtrArray *samples(const struct option *option)
 START_TEST(values_survive_writing_and_reading)
 {
     struct config *config = defaults();
-    options_each(option)
-    {
+    options_each (option) {
         g_autoptr(GPtrArray) texts = samples(option);
         for (guint i = 0; i < texts->len; i++) {
             g_autoptr(GError) error = NULL;
@@ -231,8 +226,7 @@ END_TEST
 /* A structure that the table says, a list reads. */
 START_TEST(whatever_has_items_is_a_list)
 {
-    options_each(option)
-    {
+    options_each (option) {
         if (option->kind == OPTION_LIST)
             ck_assert_msg(option->list && option->list->take, "--%s", option->name);
         if (option->kind == OPTION_TEXT && (option->commands & COMMAND_SERVE))
@@ -246,8 +240,7 @@ START_TEST(what_is_out_of_bounds_is_refused)
 {
     struct config *config = defaults();
     struct config *scratch = defaults();
-    options_each(option)
-    {
+    options_each (option) {
         if (option->kind != OPTION_INT && option->kind != OPTION_DURATION &&
             option->kind != OPTION_SIZE)
             continue;
@@ -409,7 +402,8 @@ static const struct {
 START_TEST(slip)
 {
     struct nearest nearest = {.word = slips[_i].word};
-    options_each(option) nearest_offer(&nearest, option->name);
+    options_each (option)
+        nearest_offer(&nearest, option->name);
     if (slips[_i].match)
         ck_assert_str_eq(nearest.match, slips[_i].match);
     else

@@ -128,6 +128,7 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
     const int64_t since_s = work->goal->aim.waits ? g_get_real_time() / G_USEC_PER_SEC - HOUR_S : 0;
     g_autoptr(GArray) past = step_log_past(work->log, since_s);
     const struct config *config = work->config;
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     const struct goal *goal = work->goal;
     g_autoptr(api_client) client = places_client(config, error);
 
@@ -139,20 +140,18 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
     G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
     if (goal->aim.place.node && !close_place(config, client, error))
         return false;
-    const struct moves moves = {client, config_section(config, maintenance)->moves_namespace,
-                                MOVES_PLAN};
+    const struct moves moves = {client, maintenance->moves_namespace, MOVES_PLAN};
     const struct executor executor = {
         .client = client,
         .keeping = keeping,
-        .budgets = {.per_owner = (uint32_t)config_section(config, maintenance)->max_per_workload,
-                    .per_node = (uint32_t)config_section(config, maintenance)->max_per_node,
-                    .per_namespace =
-                        (uint32_t)config_section(config, maintenance)->max_per_namespace,
-                    .per_hour = (uint32_t)config_section(config, maintenance)->max_per_hour},
+        .budgets = {.per_owner = (uint32_t)maintenance->max_per_workload,
+                    .per_node = (uint32_t)maintenance->max_per_node,
+                    .per_namespace = (uint32_t)maintenance->max_per_namespace,
+                    .per_hour = (uint32_t)maintenance->max_per_hour},
         .moves = &moves,
         .window = goal->window,
-        .force = config_section(config, maintenance)->force,
-        .timeout_ms = config_section(config, maintenance)->evict_timeout_ms,
+        .force = maintenance->force,
+        .timeout_ms = maintenance->evict_timeout_ms,
         .ns = goal->aim.ns,
         .name = goal->aim.name,
         .stalled = ret_stalled,

@@ -95,6 +95,7 @@ static bool set_places(const struct config *config, struct api_client *client, b
 
 static enum exit_code run(const struct config *config, bool open)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     g_autoptr(GError) failure = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GPtrArray) changes = places_changes_new();
@@ -105,13 +106,12 @@ static enum exit_code run(const struct config *config, bool open)
     }
     g_autoptr(api_client) client = places_client(config, &failure);
     const bool ok = client &&
-                    (!open || config_section(config, maintenance)->dry_run ||
-                     clean_nodes(config, client, &failure)) &&
+                    (!open || maintenance->dry_run || clean_nodes(config, client, &failure)) &&
                     set_places(config, client, open, changes, &failure);
     if (!ok && changes->len == 0)
         return print_answer(config, text, failure);
     if (print_is_document(config))
-        encode_changes(changes, config_section(config, maintenance)->dry_run, text);
+        encode_changes(changes, maintenance->dry_run, text);
     else if (changes->len > 0)
         write_changes(changes, text);
     else
@@ -204,10 +204,11 @@ static void print_progress(void *data, const char *text)
 static bool apply(const struct config *config, const struct fit *fit, struct drain_pod *pods,
                   GError **error)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     g_autoptr(api_client) client = NULL;
     g_autoptr(GPtrArray) changes = places_changes_new();
 
-    if (fit->stranded > 0 && !config_section(config, maintenance)->force)
+    if (fit->stranded > 0 && !maintenance->force)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "%" G_GINT64_FORMAT
                          " of %u pods fit nowhere else; --force evicts them all "
@@ -230,8 +231,8 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
             .client = client,
             .pods = pods,
             .n_pods = fit->moves->len,
-            .force = config_section(config, maintenance)->force,
-            .timeout_ms = config_section(config, maintenance)->evict_timeout_ms,
+            .force = maintenance->force,
+            .timeout_ms = maintenance->evict_timeout_ms,
             .progress = print_progress,
         },
         error);
@@ -262,23 +263,23 @@ static enum exit_code print(const struct config *config, const struct fit *fit,
 
 enum exit_code drain_command_run(const struct config *config, const struct config_inputs *inputs)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     g_autoptr(GError) failure = NULL;
 
     if (config->words->len == 0) {
         complain("which node or card? " PROGRAM " drain NODE[/CARD]");
         return EXIT_USAGE;
     }
-    if (config_section(config, maintenance)->apply && *config_section(config, cluster)->snapshot) {
+    if (maintenance->apply && *config_section(config, cluster)->snapshot) {
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
     g_autoptr(fit) fit = NULL;
-    if (!config_section(config, maintenance)->apply ||
-        places_await_nodes(config, NULL, NULL, &failure))
+    if (!maintenance->apply || places_await_nodes(config, NULL, NULL, &failure))
         fit = look(config, &failure);
     if (!fit)
         return complain_of(failure);
-    if (!config_section(config, maintenance)->apply) {
+    if (!maintenance->apply) {
         const enum exit_code code = print(config, fit, NULL);
         return code == EXIT_OK && fit->stranded > 0 ? EXIT_DIFFERENT : code;
     }

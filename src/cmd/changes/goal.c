@@ -30,6 +30,9 @@ void goal_clear(struct goal *goal)
 
 bool goal_read(const struct config *config, struct goal *goal, GError **error)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
+    const struct client_settings *client_options = config_section(config, client);
+
     if (!pod_word_complete(config, error))
         return false;
     const char *pod = config->words->len ? config->words->pdata[0] : "";
@@ -37,21 +40,17 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         const char *word, *text, *title;
     } aims[] = {
         {"pod", pod, NULL},
-        {"group", config_section(config, maintenance)->group, "option '--group': "},
-        {"empty", config_section(config, maintenance)->empty, "option '--empty': "},
-        {"waiting", config_section(config, maintenance)->waiting, "option '--waiting': "},
-        {"defragment", config_section(config, maintenance)->defragment, "option '--defragment': "},
+        {"group", maintenance->group, "option '--group': "},
+        {"empty", maintenance->empty, "option '--empty': "},
+        {"waiting", maintenance->waiting, "option '--waiting': "},
+        {"defragment", maintenance->defragment, "option '--defragment': "},
     };
-    int n = *config_section(config, client)->filename != '\0';
+    int n = *client_options->filename != '\0';
 
     goal->fragmented_most = -1;
-    goal->only = *config_section(config, maintenance)->only
-                     ? g_strsplit(config_section(config, maintenance)->only, ",", 0)
-                     : NULL;
-    goal->window = *config_section(config, maintenance)->window
-                       ? window_parse(config_section(config, maintenance)->window, error)
-                       : NULL;
-    if (*config_section(config, maintenance)->window && !goal->window)
+    goal->only = *maintenance->only ? g_strsplit(maintenance->only, ",", 0) : NULL;
+    goal->window = *maintenance->window ? window_parse(maintenance->window, error) : NULL;
+    if (*maintenance->window && !goal->window)
         return fail_within(error, "option '--window': ");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++)
         n += *aims[i].text != '\0';
@@ -60,8 +59,7 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
                          "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --group "
                          "NAMESPACE/NAME, "
                          "--empty NODE[/CARD], --waiting TIME or --defragment GPUS");
-    if (config_section(config, maintenance)->end &&
-        (!*config_section(config, maintenance)->only || !*pod))
+    if (maintenance->end && (!*maintenance->only || !*pod))
         return fail_with(
             error, GPULEDGER_ERROR_INVALID,
             "option '--end': it ends the pods of --only, for a pod NAMESPACE/NAME of the "
@@ -70,12 +68,11 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
             return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
     }
-    if (!*config_section(config, client)->filename)
+    if (!*client_options->filename)
         return true;
     g_autoptr(json_arena) arena = json_arena_new();
     struct manifest manifest;
-    goal->file =
-        small_file_read(config_section(config, client)->filename, MANIFEST_MAX, NULL, error);
+    goal->file = small_file_read(client_options->filename, MANIFEST_MAX, NULL, error);
     return (goal->file &&
             manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error)) ||
            fail_within(error, "option '--filename': ");
@@ -124,6 +121,7 @@ static bool check_names(const struct config *config, struct goal *goal, struct s
 struct relocation *goal_look(const struct config *config, struct goal *goal,
                              struct findings *findings, GError **error)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     const bool admits = goal->aim.name || goal->file;
     g_autoptr(json_arena) arena = json_arena_new();
     struct relocation *relocation = NULL;
@@ -143,12 +141,12 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
         .group = goal->aim.group,
         .less = goal->aim.less,
         .fragmented_most = goal->fragmented_most,
-        .moves_max = (uint32_t)config_section(config, maintenance)->max_moves,
-        .per_owner = (uint32_t)config_section(config, maintenance)->max_per_workload,
-        .per_node = (uint32_t)config_section(config, maintenance)->max_per_node,
-        .per_namespace = (uint32_t)config_section(config, maintenance)->max_per_namespace,
+        .moves_max = (uint32_t)maintenance->max_moves,
+        .per_owner = (uint32_t)maintenance->max_per_workload,
+        .per_node = (uint32_t)maintenance->max_per_node,
+        .per_namespace = (uint32_t)maintenance->max_per_namespace,
         .only = (const char *const *)goal->only,
-        .force = config_section(config, maintenance)->force,
+        .force = maintenance->force,
     };
     struct waiting_query waiters = {
         .waited_ms = goal->aim.waited_ms,

@@ -58,9 +58,10 @@ static bool read_page(struct api_client *client, struct census *census, char **t
 static bool read_pods(const struct config *config, const struct local *local, struct census *census,
                       GError **error)
 {
-    if (*config_section(config, cluster)->snapshot)
-        return snapshot_file_read(config_section(config, cluster)->snapshot, visit_saved, census,
-                                  error);
+    const struct cluster_settings *cluster = config_section(config, cluster);
+
+    if (*cluster->snapshot)
+        return snapshot_file_read(cluster->snapshot, visit_saved, census, error);
     g_autoptr(api_client) client = backend_new_client(local->backend, error);
     g_autofree char *token = NULL;
     if (!client)

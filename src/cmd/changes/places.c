@@ -15,12 +15,12 @@
 
 struct api_client *places_client(const struct config *config, GError **error)
 {
+    const struct cluster_settings *cluster = config_section(config, cluster);
     struct kube_config *kube =
-        kube_config_load_default(config_section(config, cluster)->kubeconfig,
-                                 config_section(config, cluster)->context, error);
+        kube_config_load_default(cluster->kubeconfig, cluster->context, error);
 
     signal(SIGPIPE, SIG_IGN);
-    if (!kube && *config_section(config, cluster)->kubeconfig)
+    if (!kube && *cluster->kubeconfig)
         g_prefix_error(error, "option '--kubeconfig': ");
     return kube ? api_client_new(kube, error) : NULL;
 }
@@ -67,13 +67,15 @@ static void print_progress(void *data, const char *text)
 bool places_await_nodes(const struct config *config, const char *ns, const char *name,
                         GError **error)
 {
-    if (config_section(config, maintenance)->wait_for_nodes_ms == 0)
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
+
+    if (maintenance->wait_for_nodes_ms == 0)
         return true;
     g_autoptr(api_client) client = places_client(config, error);
     return client && (autoscalers_await(
                           &(struct autoscalers_wait){
                               .query = {client, ns, name},
-                              .most_ms = config_section(config, maintenance)->wait_for_nodes_ms,
+                              .most_ms = maintenance->wait_for_nodes_ms,
                               .progress = print_progress,
                           },
                           error) ||

@@ -240,34 +240,32 @@ static enum exit_code print_plan(const struct config *config, const struct reloc
 
 static enum exit_code ask_server(const struct config *config, const struct goal *goal)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     g_autoptr(GError) failure = NULL;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) path = g_string_new(NULL);
     const char *pod = config->words->len ? config->words->pdata[0] : "";
     const char *const aims[][2] = {{"pod", pod},
-                                   {"group", config_section(config, maintenance)->group},
-                                   {"empty", config_section(config, maintenance)->empty},
-                                   {"waiting", config_section(config, maintenance)->waiting},
-                                   {"defragment", config_section(config, maintenance)->defragment}};
+                                   {"group", maintenance->group},
+                                   {"empty", maintenance->empty},
+                                   {"waiting", maintenance->waiting},
+                                   {"defragment", maintenance->defragment}};
 
     g_string_printf(path,
                     "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
-                    (int)config_section(config, maintenance)->max_moves,
-                    (int)config_section(config, maintenance)->max_per_workload,
-                    (int)config_section(config, maintenance)->max_per_node,
-                    (int)config_section(config, maintenance)->max_per_namespace,
-                    config_section(config, maintenance)->force ? "true" : "false");
+                    (int)maintenance->max_moves, (int)maintenance->max_per_workload,
+                    (int)maintenance->max_per_node, (int)maintenance->max_per_namespace,
+                    maintenance->force ? "true" : "false");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         g_autofree char *escaped = g_uri_escape_string(aims[i][1], "/", FALSE);
         if (*escaped)
             printable_append(path, "&%s=%s", aims[i][0], escaped);
     }
-    if (*config_section(config, maintenance)->only) {
-        g_autofree char *escaped =
-            g_uri_escape_string(config_section(config, maintenance)->only, "/,", FALSE);
+    if (*maintenance->only) {
+        g_autofree char *escaped = g_uri_escape_string(maintenance->only, "/,", FALSE);
         printable_append(path, "&only=%s", escaped);
     }
-    if (config_section(config, maintenance)->end)
+    if (maintenance->end)
         g_string_append(path, "&end=true");
     const struct client_request request = {
         .path = path->str,
@@ -309,25 +307,26 @@ static enum exit_code apply(const struct config *config, struct goal *goal)
 
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     g_autoptr(GError) failure = NULL;
     g_auto(goal_cleared) goal = {0};
     g_auto(applied) applied = {0};
     bool alone = true;
 
     /* With --apply the cluster is read and written here, and an extender is asked for its audit only. */
-    if (!config_section(config, maintenance)->apply && !local_choose(config, &alone))
+    if (!maintenance->apply && !local_choose(config, &alone))
         return EXIT_USAGE;
     if (!goal_read(config, &goal, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
-    if (config_section(config, maintenance)->apply && *config_section(config, cluster)->snapshot) {
+    if (maintenance->apply && *config_section(config, cluster)->snapshot) {
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
     if (!alone)
         return ask_server(config, &goal);
-    if (config_section(config, maintenance)->apply)
+    if (maintenance->apply)
         return apply(config, &goal);
     g_autoptr(relocation) plan = goal_look(config, &goal, NULL, &failure);
     if (plan)

@@ -42,16 +42,18 @@ static void switching_close(struct switching *switching)
 static bool switching_open(const struct config *config, struct switching *ret_switching,
                            GError **error)
 {
+    const struct dialects_settings *dialects = config_section(config, dialects);
+    const struct switch_settings *switch_options = config_section(config, switch);
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     struct switching *switching = ret_switching;
-    const char *replicas = config_section(config, dialects)->options.nvidia_config_replicas;
+    const char *replicas = dialects->options.nvidia_config_replicas;
 
     *switching = (struct switching){.client = places_client(config, error)};
     if (!switching->client)
         return false;
     switching->cluster = api_cluster_new(switching->client);
-    if (*config_section(config, switch)->calendar) {
-        switching->calendar =
-            calendar_load(config_section(config, switch)->calendar, replicas, error);
+    if (*switch_options->calendar) {
+        switching->calendar = calendar_load(switch_options->calendar, replicas, error);
         if (!switching->calendar)
             return fail_within(error, "option '--calendar': ");
     }
@@ -62,15 +64,13 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
         .replicas = replicas,
         .limits =
             switching->calendar ? *calendar_limits(switching->calendar) : switch_limits_default,
-        .dialects = &config_section(config, dialects)->options,
-        .moves_ns = config_section(config, maintenance)->moves_namespace,
+        .dialects = &dialects->options,
+        .moves_ns = maintenance->moves_namespace,
     };
-    if (config_section(config, maintenance)->max_per_hour > 0)
-        switching->with.limits.max_per_hour =
-            (uint32_t)config_section(config, maintenance)->max_per_hour;
-    if (config_section(config, maintenance)->max_per_namespace > 0)
-        switching->with.limits.max_per_namespace =
-            (uint32_t)config_section(config, maintenance)->max_per_namespace;
+    if (maintenance->max_per_hour > 0)
+        switching->with.limits.max_per_hour = (uint32_t)maintenance->max_per_hour;
+    if (maintenance->max_per_namespace > 0)
+        switching->with.limits.max_per_namespace = (uint32_t)maintenance->max_per_namespace;
     return true;
 }
 
@@ -398,12 +398,13 @@ static char *choose_layout(const struct config *config, struct switching *switch
 
 static enum exit_code run(const struct config *config, struct switching *switching)
 {
+    const struct maintenance_settings *maintenance = config_section(config, maintenance);
     const char *node = config->words->len > 0 ? config->words->pdata[0] : NULL;
     g_autoptr(GError) failure = NULL;
     struct switch_mark wanted;
 
     if (config->words->len < 2) {
-        if (!config_section(config, maintenance)->apply)
+        if (!maintenance->apply)
             return show(config, switching, node, NULL);
         complain("option '--apply': to what? " PROGRAM " switch NODE LABEL=VALUE");
         return EXIT_USAGE;
@@ -413,14 +414,14 @@ static enum exit_code run(const struct config *config, struct switching *switchi
         enum exit_code code;
         g_free(target);
         target = choose_layout(config, switching, &code);
-        if (!target || !config_section(config, maintenance)->apply || code != EXIT_OK)
+        if (!target || !maintenance->apply || code != EXIT_OK)
             return code;
     }
     if (!read_target(switching, target, &wanted, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
-    if (!config_section(config, maintenance)->apply)
+    if (!maintenance->apply)
         return show(config, switching, node, &wanted);
     const enum exit_code code = carry_out(switching, node, &wanted);
     if (print_is_document(config) && show(config, switching, node, NULL) != EXIT_OK)

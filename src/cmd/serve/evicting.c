@@ -22,23 +22,22 @@ struct evicting {
 
 static struct permits *make_permits(const struct config *config)
 {
+    const struct evictions_settings *evictions = config_section(config, evictions);
+    const struct reclaim_settings *reclaim = config_section(config, reclaim);
     struct permits_options options = {
-        .limits = {.per_minute = (uint32_t)config_section(config, evictions)->per_minute,
-                   .for_reclaim = config_section(config, reclaim)->on
-                                      ? (uint32_t)config_section(config, evictions)->for_reclaim
-                                      : 0,
-                   .per_namespace = (uint32_t)config_section(config, evictions)->per_namespace},
+        .limits = {.per_minute = (uint32_t)evictions->per_minute,
+                   .for_reclaim = reclaim->on ? (uint32_t)evictions->for_reclaim : 0,
+                   .per_namespace = (uint32_t)evictions->per_namespace},
         .stopped = true, /* until the key was read */
         .stale_ms = STOP_KEY_STALE_MS,
-        .min_runtime_ms = config_section(config, evictions)->min_runtime_ms,
+        .min_runtime_ms = evictions->min_runtime_ms,
     };
 
-    options.limits.of[ENDER_RECLAIM].per_minute =
-        (uint32_t)config_section(config, reclaim)->per_minute;
-    options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)config_section(config, reclaim)->at_once;
+    options.limits.of[ENDER_RECLAIM].per_minute = (uint32_t)reclaim->per_minute;
+    options.limits.of[ENDER_RECLAIM].at_once = (uint32_t)reclaim->at_once;
     options.limits.of[ENDER_GANG_STRICT].per_minute = HALF_GROUPS_MINUTE_MAX;
-    item_list_read(&item_list_capabilities, config_section(config, evictions)->observe,
-                   options.observes, NULL); /* was checked */
+    item_list_read(&item_list_capabilities, evictions->observe, options.observes,
+                   NULL); /* was checked */
     return permits_new(&options);
 }
 
@@ -59,9 +58,9 @@ static bool open_calls(struct evicting *evicting, const struct config *config,
 struct evicting *evicting_start(const struct config *config, struct backend *backend,
                                 GError **error)
 {
+    const struct gangs_settings *gangs = config_section(config, gangs);
     const bool none = !config_section(config, reclaim)->on && !config_section(config, plans)->on &&
-                      !*config_section(config, switch)->calendar &&
-                      !(config_section(config, gangs)->on && config_section(config, gangs)->strict);
+                      !*config_section(config, switch)->calendar && !(gangs->on && gangs->strict);
     struct evicting *evicting = g_new0(struct evicting, 1);
 
     if (none || *config_section(config, cluster)->snapshot)

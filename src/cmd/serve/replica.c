@@ -66,9 +66,9 @@ static void follow_lease(void *data, bool serves)
 static bool start_lease(struct replica *replica, const struct config *config, struct store *store,
                         struct backend *backend, GError **error)
 {
-    g_autofree char *identity = lease_identity(*config_section(config, election)->identity
-                                                   ? config_section(config, election)->identity
-                                                   : g_get_host_name());
+    const struct election_settings *election = config_section(config, election);
+    g_autofree char *identity =
+        lease_identity(*election->identity ? election->identity : g_get_host_name());
     const struct lease_args args = {
         .client = replica->client,
         .store = store,
@@ -76,13 +76,13 @@ static bool start_lease(struct replica *replica, const struct config *config, st
         .refresh = {begin_refresh, is_refreshed, backend},
         .changed = follow_lease,
         .changed_data = replica,
-        .ns = config_section(config, election)->ns,
-        .name = config_section(config, election)->lease,
+        .ns = election->ns,
+        .name = election->lease,
         .identity = identity,
-        .duration_ms = config_section(config, election)->duration_ms,
-        .renew_deadline_ms = RENEW_DEADLINE(config_section(config, election)->duration_ms),
-        .retry_ms = RETRY(config_section(config, election)->duration_ms),
-        .first_wait_ms = config_section(config, election)->duration_ms,
+        .duration_ms = election->duration_ms,
+        .renew_deadline_ms = RENEW_DEADLINE(election->duration_ms),
+        .retry_ms = RETRY(election->duration_ms),
+        .first_wait_ms = election->duration_ms,
     };
 
     replica->lease = lease_start(&args, error);
@@ -91,24 +91,26 @@ static bool start_lease(struct replica *replica, const struct config *config, st
 
 static bool start_label(struct replica *replica, const struct config *config, GError **error)
 {
-    if (!*config_section(config, election)->pod_name)
+    const struct election_settings *election = config_section(config, election);
+
+    if (!*election->pod_name)
         return true;
-    replica->label = holder_label_start(replica->client, config_section(config, election)->ns,
-                                        config_section(config, election)->pod_name,
+    replica->label = holder_label_start(replica->client, election->ns, election->pod_name,
                                         HOLDER_LABEL_AGAIN_MS, error);
     return replica->label != NULL;
 }
 
 static bool check(const struct config *config, GError **error)
 {
+    const struct election_settings *election = config_section(config, election);
     const char *problem = NULL;
 
     if (*config_section(config, cluster)->snapshot)
         problem = "option '--leader-elect': a saved cluster (--snapshot) has no Leases; leave out "
                   "one of the two";
-    else if (config_section(config, election)->duration_ms % 1000 != 0)
+    else if (election->duration_ms % 1000 != 0)
         problem = "option '--lease-duration': a Lease counts in whole seconds; round it";
-    else if (!*config_section(config, election)->lease || !*config_section(config, election)->ns)
+    else if (!*election->lease || !*election->ns)
         problem = "options '--lease-name' and '--lease-namespace': neither may be empty";
     if (problem)
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, problem);

@@ -109,24 +109,26 @@ static unsigned connections_max(const struct config *config)
 static bool read_secrets(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (*config_section(config, tls)->certificate) {
-        struct tls_files files = {.certificate = config_section(config, tls)->certificate,
-                                  .key = config_section(config, tls)->key,
-                                  .client_ca = config_section(config, tls)->client_ca,
-                                  .client_names = config_section(config, tls)->client_names};
+    const struct tls_settings *tls = config_section(config, tls);
+    const struct listeners_settings *listeners = config_section(config, listeners);
+
+    if (*tls->certificate) {
+        struct tls_files files = {.certificate = tls->certificate,
+                                  .key = tls->key,
+                                  .client_ca = tls->client_ca,
+                                  .client_names = tls->client_names};
         serve->tls = tls_new(&files, error);
         files.client_ca = "";
-        serve->operations_tls =
-            serve->tls && config_section(config, tls)->operations ? tls_new(&files, error) : NULL;
-        if (!serve->tls || (config_section(config, tls)->operations && !serve->operations_tls))
+        serve->operations_tls = serve->tls && tls->operations ? tls_new(&files, error) : NULL;
+        if (!serve->tls || (tls->operations && !serve->operations_tls))
             return false;
     }
-    if (*config_section(config, listeners)->operations_token_file) {
-        serve->bearer = bearer_new(config_section(config, listeners)->operations_token_file, error);
+    if (*listeners->operations_token_file) {
+        serve->bearer = bearer_new(listeners->operations_token_file, error);
         if (!serve->bearer)
             g_prefix_error(error, "option '--ops-token-file': ");
     }
-    return serve->bearer || !*config_section(config, listeners)->operations_token_file;
+    return serve->bearer || !*listeners->operations_token_file;
 }
 
 static struct server *listen_on(const struct address *address, const char *option,
@@ -164,22 +166,25 @@ static void tell_open_door(const struct server *server, const char *listener, co
 static void tell_open_doors(const struct serve *serve)
 {
     const struct config *config = serve->started;
+    const struct tls_settings *tls_options = config_section(config, tls);
 
-    if (!*config_section(config, tls)->client_ca)
+    if (!*tls_options->client_ca)
         tell_open_door(serve->scheduler_server, "scheduler",
-                       "everybody who reaches it may bind pods",
-                       *config_section(config, tls)->certificate, "--tls-client-ca");
-    else if (!*config_section(config, tls)->client_names)
+                       "everybody who reaches it may bind pods", *tls_options->certificate,
+                       "--tls-client-ca");
+    else if (!*tls_options->client_names)
         tell_open_door(serve->scheduler_server, "scheduler",
                        "every certificate of the CA may bind pods", true, "--tls-client-names");
     if (serve->operations_server && !*config_section(config, listeners)->operations_token_file)
         tell_open_door(serve->operations_server, "operations", "everybody who reaches it may look",
-                       config_section(config, tls)->operations, "--ops-token-file");
+                       tls_options->operations, "--ops-token-file");
 }
 
 static void warn_of_no_seal(const struct config *config)
 {
-    if (!*config_section(config, seals)->key_file && !*config_section(config, seals)->secret)
+    const struct seals_settings *seals = config_section(config, seals);
+
+    if (!*seals->key_file && !*seals->secret)
         log_event(LOG_LEVEL_INFO,
                   "after a restart annotations are believed, whoever may have changed them",
                   LOG_TEXT("option", "--seal-secret"), LOG_TEXT("hint", "see docs/security.md"));
@@ -188,6 +193,8 @@ static void warn_of_no_seal(const struct config *config)
 static bool listen_for_operations(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
+    const struct metrics_settings *metrics = config_section(config, metrics);
+    const struct listeners_settings *listeners = config_section(config, listeners);
 
     serve->operations = (struct operations){
         .extender = &serve->extender,
@@ -195,56 +202,54 @@ static bool listen_for_operations(struct serve *serve, GError **error)
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
         .permits = evicting_permits(serve->evicting),
-        .pod_metrics = config_section(config, metrics)->pods,
-        .card_metrics_max = config_section(config, metrics)->cards_max,
+        .pod_metrics = metrics->pods,
+        .card_metrics_max = metrics->cards_max,
     };
     serve->operations_table =
         (struct routes){operations_routes, &serve->operations, serve->bearer, .compresses = true,
-                        .hosts = config_section(config, listeners)->operations_hosts};
-    serve->operations_server =
-        listen_on(&config_section(config, listeners)->operations, "ops-listen",
-                  &(struct server_options){
-                      .name = "operations",
-                      .mode = SERVER_THREADS,
-                      .tls = serve->operations_tls,
-                      .connections_max = OPS_CONNECTIONS,
-                      .transfer_timeout_ms = config_section(config, listeners)->transfer_timeout_ms,
-                      .body_max = OPS_BODY_MAX,
-                      .bodies_max = OPS_BODY_MAX * 4,
-                      .outgoing = serve->outgoing,
-                      .error_bodies = true,
-                      .data = &serve->operations_table,
-                  },
-                  error);
+                        .hosts = listeners->operations_hosts};
+    serve->operations_server = listen_on(&listeners->operations, "ops-listen",
+                                         &(struct server_options){
+                                             .name = "operations",
+                                             .mode = SERVER_THREADS,
+                                             .tls = serve->operations_tls,
+                                             .connections_max = OPS_CONNECTIONS,
+                                             .transfer_timeout_ms = listeners->transfer_timeout_ms,
+                                             .body_max = OPS_BODY_MAX,
+                                             .bodies_max = OPS_BODY_MAX * 4,
+                                             .outgoing = serve->outgoing,
+                                             .error_bodies = true,
+                                             .data = &serve->operations_table,
+                                         },
+                                         error);
     return serve->operations_server != NULL;
 }
 
 static bool listen_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
+    const struct listeners_settings *listeners = config_section(config, listeners);
     const unsigned connections = connections_max(config);
     serve->outgoing = outgoing_new(ANSWERS_MAX);
     serve->scheduler_table =
         (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1),
                         .no_browser = true};
     serve->scheduler_server =
-        listen_on(&config_section(config, listeners)->scheduler, "listen",
+        listen_on(&listeners->scheduler, "listen",
                   &(struct server_options){
                       .name = "scheduler",
                       .mode = SERVER_THREADS,
                       .tls = serve->tls,
                       .connections_max = connections,
-                      .transfer_timeout_ms = config_section(config, listeners)->transfer_timeout_ms,
-                      .body_max = (size_t)config_section(config, listeners)->max_body,
-                      .bodies_max = MAX(SERVER_BODIES_MAX,
-                                        2 * (size_t)config_section(config, listeners)->max_body),
+                      .transfer_timeout_ms = listeners->transfer_timeout_ms,
+                      .body_max = (size_t)listeners->max_body,
+                      .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)listeners->max_body),
                       .outgoing = serve->outgoing,
                       .data = &serve->scheduler_table},
                   error);
     if (!serve->scheduler_server)
         return false;
-    if (config_section(config, listeners)->operations.port != ADDRESS_OFF &&
-        !listen_for_operations(serve, error))
+    if (listeners->operations.port != ADDRESS_OFF && !listen_for_operations(serve, error))
         return false;
     tell_open_doors(serve);
     warn_of_no_seal(config);
@@ -255,8 +260,9 @@ static bool listen_all(struct serve *serve, GError **error)
 
 static void apply_live(struct serve *serve, const struct config *config)
 {
-    log_configure((enum log_level)config_section(config, log)->level,
-                  (enum log_format)config_section(config, log)->format);
+    const struct log_settings *log_options = config_section(config, log);
+
+    log_configure((enum log_level)log_options->level, (enum log_format)log_options->format);
     store_set_policy(serve->store, &policies[config_section(config, placing)->policy],
                      config_section(config, binding)->patience_ms);
 }
@@ -278,8 +284,7 @@ static void reload(struct serve *serve)
     const struct config *live = serve->current ? serve->current : serve->started;
     apply_live(serve, fresh);
     unsigned changed = 0, restart = 0;
-    options_each(option)
-    {
+    options_each (option) {
         bool is_live = option->flags & OPTION_LIVE;
         g_autofree char *before = option_format(option, is_live ? live : serve->started);
         g_autofree char *after = option_format(option, fresh);
@@ -353,8 +358,7 @@ static char *options_text(const struct config *config)
     struct json_writer writer;
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    options_each(option)
-    {
+    options_each (option) {
         if (!option_section(option)->recorded || !(option->commands & COMMAND_SERVE))
             continue;
         g_autofree char *value = option_format(option, config);
@@ -367,14 +371,15 @@ static char *options_text(const struct config *config)
 static bool start_recorder(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (!*config_section(config, record)->file)
+    const struct record_settings *record_options = config_section(config, record);
+
+    if (!*record_options->file)
         return true;
     g_autofree char *text = options_text(config);
-    serve->recorder = recorder_new(
-        &(struct recorder_options){.path = config_section(config, record)->file,
-                                   .file_max = config_section(config, record)->file_max,
-                                   .options = text},
-        error);
+    serve->recorder = recorder_new(&(struct recorder_options){.path = record_options->file,
+                                                              .file_max = record_options->file_max,
+                                                              .options = text},
+                                   error);
     if (!serve->recorder)
         return fail_within(error, "option '--record': ");
     recorder_observe(serve->recorder, serve->store);
@@ -389,7 +394,9 @@ static enum eviction evict(void *data, const struct evictee *evictee, bool try, 
 static bool start_reclaimer(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    if (!config_section(config, reclaim)->on ||
+    const struct reclaim_settings *reclaim_options = config_section(config, reclaim);
+
+    if (!reclaim_options->on ||
         *config_section(config, cluster)->snapshot) /* nobody can be evicted from a saved cluster */
         return true;
     if (!config_section(config, quotas)->elastic)
@@ -407,9 +414,9 @@ static bool start_reclaimer(struct serve *serve, GError **error)
         .permits = evicting_permits(serve->evicting),
         .evict = evict,
         .data = evicting_client(serve->evicting),
-        .options = {.delay_ms = config_section(config, reclaim)->delay_ms,
-                    .at_once = config_section(config, reclaim)->at_once,
-                    .per_minute = config_section(config, reclaim)->per_minute},
+        .options = {.delay_ms = reclaim_options->delay_ms,
+                    .at_once = reclaim_options->at_once,
+                    .per_minute = reclaim_options->per_minute},
     });
     return reclaimer_start(serve->reclaimer, error);
 }
@@ -435,18 +442,22 @@ static void stop_evicting(struct serve *serve)
 
 static bool open_succession(struct serve *serve, const struct config *config, GError **error)
 {
-    if (!*config_section(config, election)->pod_name || *config_section(config, cluster)->snapshot)
+    const struct election_settings *election = config_section(config, election);
+
+    if (!*election->pod_name || *config_section(config, cluster)->snapshot)
         return true;
     serve->asking = backend_new_client(serve->backend, error);
     if (serve->asking)
-        serve->succession = successor_new(serve->asking, config_section(config, election)->ns,
-                                          config_section(config, election)->pod_name, error);
+        serve->succession = successor_new(serve->asking, election->ns, election->pod_name, error);
     return serve->succession;
 }
 
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
+    const struct listeners_settings *listeners = config_section(config, listeners);
+    const struct binding_settings *binding = config_section(config, binding);
+    const struct cluster_settings *cluster_options = config_section(config, cluster);
     struct store_options store_options = backend_store_options(config);
     serve->keys = keys_new(config);
     store_options.seals = keys_seals(serve->keys);
@@ -473,13 +484,11 @@ static bool open_all(struct serve *serve, GError **error)
         .journal = replica_journal(serve->replica),
         .succession = serve->succession,
         .shape = (enum prioritize_shape)config_section(config, placing)->shape,
-        .admits = config_section(config, listeners)->admission,
-        .bind_timeout_ms = config_section(config, binding)->timeout_ms,
-        .waiters = {.max =
-                        (unsigned)MAX(config_section(config, listeners)->max_connections / 2, 1)},
+        .admits = listeners->admission,
+        .bind_timeout_ms = binding->timeout_ms,
+        .waiters = {.max = (unsigned)MAX(listeners->max_connections / 2, 1)},
         .wake = config_section(config, wake)->on ? wake_new() : NULL,
-        .denials = denials_new(config_section(config, binding)->scheduler_names,
-                               config_section(config, binding)->trusts_filter),
+        .denials = denials_new(binding->scheduler_names, binding->trusts_filter),
     };
     const char *version = version_text, *commit = version_commit;
     log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
@@ -489,9 +498,9 @@ static bool open_all(struct serve *serve, GError **error)
         &serve->extender,
         &(struct auditor_options){.interval_ms = config_section(config, audit)->interval_ms},
         error);
-    if (!*config_section(config, cluster)->snapshot) /* where nothing changes but by calls */
+    if (!*cluster_options->snapshot) /* where nothing changes but by calls */
         serve->outlook = outlook_start(serve->store, error);
-    return serve->auditor && (serve->outlook || *config_section(config, cluster)->snapshot) &&
+    return serve->auditor && (serve->outlook || *cluster_options->snapshot) &&
            read_secrets(serve, error) && listen_all(serve, error) &&
            keys_open(serve->keys, config, serve->backend, error) &&
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
@@ -565,13 +574,14 @@ static bool is_behind_service(const struct config *config)
  * SIGINT waits for no Service. Ended by another signal, see stop_waiting_for_signals. */
 static void linger(struct serve *serve, const struct config *config, int signal_number)
 {
+    const struct process_settings *process = config_section(config, process);
+
     g_atomic_int_set(&serve->extender.leaving, 1);
-    if (signal_number != SIGTERM || config_section(config, process)->shutdown_delay_ms == 0 ||
-        !is_behind_service(config))
+    if (signal_number != SIGTERM || process->shutdown_delay_ms == 0 || !is_behind_service(config))
         return;
-    int64_t until_ms = now_ms() + config_section(config, process)->shutdown_delay_ms;
+    int64_t until_ms = now_ms() + process->shutdown_delay_ms;
     log_event(LOG_LEVEL_INFO, "leaving", LOG_TEXT("signal", strsignal(signal_number)),
-              LOG_NUMBER("ms", config_section(config, process)->shutdown_delay_ms));
+              LOG_NUMBER("ms", process->shutdown_delay_ms));
     hand_over(serve);
     while (now_ms() < until_ms)
         g_usleep((gulong)MAX(until_ms - now_ms(), 0) * 1000);
@@ -619,15 +629,17 @@ static enum exit_code print_schema(void)
 
 enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs)
 {
-    if (config_section(config, process)->print_config)
+    const struct process_settings *process = config_section(config, process);
+    const struct log_settings *log_options = config_section(config, log);
+
+    if (process->print_config)
         return print_config(config);
-    if (config_section(config, process)->print_schema)
+    if (process->print_schema)
         return print_schema();
     sigset_t signals = block_signals();
     struct serve serve = {.started = config, .inputs = inputs};
     g_autoptr(GError) failure = NULL;
-    log_configure((enum log_level)config_section(config, log)->level,
-                  (enum log_format)config_section(config, log)->format);
+    log_configure((enum log_level)log_options->level, (enum log_format)log_options->format);
     for (guint i = 0; i < config->warnings->len; i++)
         log_event(LOG_LEVEL_WARN, "ignored", LOG_TEXT("what", config->warnings->pdata[i]));
     if (!open_all(&serve, &failure)) {

@@ -74,15 +74,16 @@ static bool write_names(const char *names, const GString *document, GString *tex
 static bool write_rows(const struct config *config, const struct listing *listing,
                        const GString *body, struct printed *printed, GString *text, GError **error)
 {
+    const struct client_settings *client_options = config_section(config, client);
     struct table *table = listing->make_rows(config, body, error);
     if (!table)
         return fail_within(error, "the answer is not understood: ");
-    printed->unsorted = *config_section(config, client)->sort_by &&
-                        !table_sort(table, config_section(config, client)->sort_by, error);
+    printed->unsorted =
+        *client_options->sort_by && !table_sort(table, client_options->sort_by, error);
     const bool ok = !printed->unsorted &&
                     (!listing->write_summary || listing->write_summary(config, body, text, error));
 
-    if (ok && config_section(config, client)->watch && !listing->write_summary)
+    if (ok && client_options->watch && !listing->write_summary)
         table_write_new(table, printed->rows, text);
     else if (ok)
         table_write(table, text);
@@ -94,16 +95,17 @@ static bool write_document(const struct config *config, const struct listing *li
                            const GString *body, struct printed *printed, GString *text,
                            GError **error)
 {
+    const struct client_settings *client_options = config_section(config, client);
     g_autoptr(GString) document = g_string_new(NULL);
 
     if (!listing->make_document)
         g_string_append_len(document, body->str, (gssize)body->len);
     else if (!listing->make_document(config, body, document, error))
         return fail_within(error, "the answer is not understood: ");
-    if (config_section(config, client)->watch && g_string_equal(document, printed->text))
+    if (client_options->watch && g_string_equal(document, printed->text))
         return true;
     g_string_assign(printed->text, document->str);
-    if (config_section(config, client)->output == OUTPUT_NAME)
+    if (client_options->output == OUTPUT_NAME)
         return write_names(listing->names, document, text, error);
     g_string_append_len(text, document->str, (gssize)document->len);
     return true;
@@ -112,8 +114,8 @@ static bool write_document(const struct config *config, const struct listing *li
 static enum exit_code show(const struct config *config, const struct node_query *query,
                            const struct listing *listing, struct printed *printed)
 {
-    const bool rows =
-        !print_is_document(config) && config_section(config, client)->output != OUTPUT_NAME;
+    const struct client_settings *client_options = config_section(config, client);
+    const bool rows = !print_is_document(config) && client_options->output != OUTPUT_NAME;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
@@ -122,8 +124,7 @@ static enum exit_code show(const struct config *config, const struct node_query 
         (rows ? write_rows : write_document)(config, listing, body, printed, text, &failure);
     if (!failure && text->len == 0)
         return EXIT_OK; /* --watch, and nothing new */
-    if (rows && config_section(config, client)->watch && listing->write_summary &&
-        isatty(STDOUT_FILENO))
+    if (rows && client_options->watch && listing->write_summary && isatty(STDOUT_FILENO))
         fputs(SCREEN_CLEAR, stdout);
     const enum exit_code code = print_answer(config, text, failure);
     fflush(stdout);
@@ -132,9 +133,10 @@ static enum exit_code show(const struct config *config, const struct node_query 
 
 static bool fits(const struct config *config)
 {
-    if (!*config_section(config, client)->sort_by ||
-        config_section(config, client)->output == OUTPUT_TABLE ||
-        config_section(config, client)->output == OUTPUT_WIDE)
+    const struct client_settings *client_options = config_section(config, client);
+
+    if (!*client_options->sort_by || client_options->output == OUTPUT_TABLE ||
+        client_options->output == OUTPUT_WIDE)
         return true;
     complain("option '--sort-by': it sorts the rows of a table, and --output asks for none");
     return false;

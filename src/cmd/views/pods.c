@@ -179,10 +179,11 @@ static bool list_nodes(const GString *body, const struct destination *to, GError
 
 static struct table *make_rows(const struct config *config, const GString *body, GError **error)
 {
-    const bool wide = config_section(config, client)->output == OUTPUT_WIDE;
+    const struct client_settings *client_options = config_section(config, client);
+    const bool wide = client_options->output == OUTPUT_WIDE;
     struct table *table = table_new(wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
     const struct destination to = {
-        .ns = config_section(config, client)->pods_namespace, .table = table, .wide = wide};
+        .ns = client_options->pods_namespace, .table = table, .wide = wide};
 
     if (!list_nodes(body, &to, error))
         g_clear_pointer(&table, table_free);
@@ -207,14 +208,14 @@ static bool make_document(const struct config *config, const GString *body, GStr
 
 enum exit_code pods_run(const struct config *config, const struct config_inputs *inputs)
 {
+    const struct client_settings *client_options = config_section(config, client);
     static const struct listing listing = {
         .make_rows = make_rows,
         .make_document = make_document,
         .names = "{range .pods[*]}pod/{.namespace}/{.name}{'\\n'}{end}",
     };
 
-    if (config_section(config, client)->all_namespaces &&
-        *config_section(config, client)->pods_namespace) {
+    if (client_options->all_namespaces && *client_options->pods_namespace) {
         complain("option '--namespace': --all-namespaces is given as well; keep one of them");
         return EXIT_USAGE;
     }
