@@ -61,7 +61,7 @@ static bool alias_read_log_level(const struct option *option, const char *text, 
 /* clang-format off */
 static const struct option rows[] = {
     {"log-level", CHOICE(level, "LEVEL", "info", choices_log_level),
-     FOR(COMMAND_SERVE), .flags = OPTION_LIVE,
+     FOR(COMMAND_SERVE), .flags = OPTION_LIVE | OPTION_COMMON,
      .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,
      .help = "How much is logged to standard error."},
     {"log-format", CHOICE(format, "FORMAT", "logfmt", choices_log_format),

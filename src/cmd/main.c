@@ -60,12 +60,13 @@ static enum exit_code run(const struct command *command, const struct config_inp
 {
     g_autoptr(GError) error = NULL;
     struct config *config = config_load(inputs, &error);
+    const struct general_settings *general = config ? config_section(config, general) : NULL;
     enum exit_code code = EXIT_USAGE;
     if (!config) {
         complain("%s", error->message);
-    } else if (config_section(config, general)->help) {
+    } else if (general->help || general->help_all) {
         g_autoptr(GString) text = g_string_new(NULL);
-        help_write_command(command, text);
+        help_write_command(command, general->help_all, text);
         fputs(text->str, stdout);
         code = EXIT_OK;
     } else if (config->words->len > command->max_words) {

@@ -57,7 +57,7 @@ static const struct option rows[] = {
      FOR(COMMANDS_ON_CLUSTERS),
      .help = "Pods of several namespaces share one card only where its holders are kept apart at "
              "least so. Where kubelet picks the card, a node then serves one namespace at a time."},
-    {"classes", CLASSES(options.classes), FOR(COMMANDS_READING),
+    {"classes", CLASSES(options.classes), FOR(COMMANDS_READING), .flags = OPTION_COMMON,
      .help = "Classes of work and their settings, in the file as a section of its own; 'default': "
              "interactive, inference and training, as they are built in. A pod's class follows from "
              "its PriorityClass, or from its annotation gpuledger.io/class where its namespace may "

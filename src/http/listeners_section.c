@@ -22,13 +22,13 @@ static bool alias_read_port(const struct option *option, const char *text, void 
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"listen", ADDRESS(scheduler, "127.0.0.1:39999"), FOR(COMMAND_SERVE),
+    {"listen", ADDRESS(scheduler, "127.0.0.1:39999"), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .alias = "PORT", .alias_help = "the port only, of all addresses", .read_alias = alias_read_port,
      .alias_base = "0.0.0.0:39999",
      .help = "Where kube-scheduler calls filter and bind: 0.0.0.0:39999 for one elsewhere. Port 0 takes any "
              "free one; the log says which."},
     {"ops-listen", ADDRESS(operations, "127.0.0.1:39998"),
-     FOR(COMMAND_SERVE), .flags = OPTION_CAN_BE_OFF,
+     FOR(COMMAND_SERVE), .flags = OPTION_CAN_BE_OFF | OPTION_COMMON,
      .help = "Where probes, metrics and the views for people are served, or off."},
     {"admission", BOOL(admission, "false"), FOR(COMMAND_SERVE),
      .help = "Serve POST /admission/mig, a mutating admission webhook for pods that ask for "
@@ -46,7 +46,7 @@ static const struct option rows[] = {
      FOR(COMMAND_SERVE),
      .help = "How long a request may take to arrive, first byte to last, and its answer to be "
              "taken, on either listener. A TLS handshake has the same, at most 10s."},
-    {"ops-token-file", PATH(operations_token_file, "FILE", ""), FOR(COMMAND_SERVE),
+    {"ops-token-file", PATH(operations_token_file, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Ask callers of --ops-listen for the token in this file ('Authorization: Bearer "
              "TOKEN'), except for /healthz, /livez and /readyz, which without it name no reasons. It "
              "is read again when it changes; without the file, or a token in it, nobody is let "

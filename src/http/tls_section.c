@@ -9,19 +9,19 @@
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"tls-cert", PATH(certificate, "FILE", ""), FOR(COMMAND_SERVE),
+    {"tls-cert", PATH(certificate, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Serve --listen over TLS (1.2 or later) with this certificate, in PEM form, followed "
              "by those that signed it. The file is read again within a second of a change, and on "
              "SIGHUP; connections that are open stay."},
-    {"tls-key", PATH(key, "FILE", ""), FOR(COMMAND_SERVE),
+    {"tls-key", PATH(key, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "The private key of --tls-cert, in PEM form and not encrypted."},
-    {"tls-client-ca", PATH(client_ca, "FILE", ""), FOR(COMMAND_SERVE),
+    {"tls-client-ca", PATH(client_ca, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Turn away clients of --listen without a certificate that one of these CAs signed, "
              "in PEM form. Whoever has one may bind pods: use a CA that signs for nobody else, or "
              "say which names may. The certificate must be for clients (extendedKeyUsage "
              "clientAuth)."},
     {"tls-client-names", LIST(client_names, "NAME,...", "", item_list_names),
-     FOR(COMMAND_SERVE),
+     FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Of those certificates take only the ones with one of these names, exactly, as common "
              "name or as DNS name."},
     {"ops-tls", BOOL(operations, "false"), FOR(COMMAND_SERVE),

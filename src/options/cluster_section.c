@@ -9,13 +9,13 @@
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"kubeconfig", PATH(kubeconfig, "FILE", ""), FOR(COMMANDS_ON_CLUSTERS | COMMANDS_CORDONING | COMMAND_SWITCH),
+    {"kubeconfig", PATH(kubeconfig, "FILE", ""), FOR(COMMANDS_ON_CLUSTERS | COMMANDS_CORDONING | COMMAND_SWITCH), .flags = OPTION_COMMON,
      .alias = "KUBECONFIG", .alias_help = "which may list several, as for kubectl",
      .help = "How to reach the API server. Without it: the service account of the pod that this "
              "runs in, else ~/.kube/config."},
     {"context", TEXT(context, "NAME", ""), FOR(COMMANDS_ON_CLUSTERS | COMMANDS_CORDONING | COMMAND_SWITCH),
      .help = "The context of the kubeconfig to use instead of its current one."},
-    {"snapshot", PATH(snapshot, "FILE", ""), FOR(COMMANDS_READING), .flags = OPTION_INPUT,
+    {"snapshot", PATH(snapshot, "FILE", ""), FOR(COMMANDS_READING), .flags = OPTION_INPUT | OPTION_COMMON,
      .help = "A saved cluster instead of an API server: the output of 'kubectl get "
              "nodes,pods,configmaps -A -o json'; '-' is standard input. Binds change it in memory "
              "only."},

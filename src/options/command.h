@@ -69,8 +69,9 @@ void say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* NULL if there is none of that name. */
 const struct command *command_find(const struct command *commands, const char *name);
 
-/* Appends the text of --help: of a command, of the whole program. */
-void help_write_command(const struct command *command, GString *text);
+/* Appends the text of --help: of a command, with all of its options or those that most people need, and of the
+ * whole program. */
+void help_write_command(const struct command *command, bool all, GString *text);
 void help_write_program(const struct command *commands, GString *text);
 
 /* "default 25s; environment GPULEDGER_X or X (…)", or "" where there is nothing to say. Free with

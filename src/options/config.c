@@ -95,6 +95,7 @@ static void set_origin(struct config *config, const struct option *option, enum 
 static bool unknown_option(const char *spelling, size_t length, unsigned command, GError **error)
 {
     g_autofree char *word = g_strndup(spelling, length);
+    const char *all = command & COMMAND_SERVE ? "--help-all" : "--help";
     const char *instead = option_gone(word + strspn(word, "-"));
     if (instead)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "option '%s' is gone: %s", word, instead);
@@ -104,9 +105,9 @@ static bool unknown_option(const char *spelling, size_t length, unsigned command
             nearest_offer(&nearest, option->name);
     }
     return fail_with(error, GPULEDGER_ERROR_INVALID,
-                     nearest.match ? "unknown option '%s', did you mean '--%s'? See --help"
-                                   : "unknown option '%s'; --help lists all",
-                     word, nearest.match);
+                     nearest.match ? "unknown option '%s', did you mean '--%s'? See %s"
+                                   : "unknown option '%s'; %s lists all",
+                     word, nearest.match ? nearest.match : all, all);
 }
 
 static const struct option *find_letter(char letter, unsigned commands)
@@ -479,7 +480,7 @@ static bool load(struct config *config, const struct config_inputs *inputs, GErr
         return false;
     for (guint i = 0; i < given->len; i++) {
         const struct given *one = &g_array_index(given, struct given, i);
-        if (strcmp(one->option->name, "help") == 0) {
+        if (g_str_equal(one->option->name, "help") || g_str_equal(one->option->name, "help-all")) {
             option_parse(one->option, "true", config, NULL);
             return true;
         }

@@ -11,8 +11,11 @@ static const struct option rows[] = {
      FOR(COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY,
      .help = "Stop after the record with this number and print the ledger as it was then; 0: play "
              "all."},
+    {"help-all", BOOL(help_all, "false"),
+     FOR(COMMAND_SERVE), .flags = OPTION_FLAG_ONLY | OPTION_COMMON,
+     .help = "Print all options, by what they are about, and exit."},
     {"help", BOOL(help, "false"),
-     FOR(COMMAND_ANY), .flags = OPTION_FLAG_ONLY, .letter = 'h',
+     FOR(COMMAND_ANY), .flags = OPTION_FLAG_ONLY | OPTION_COMMON, .letter = 'h',
      .help = "Print this and exit."},
 };
 /* clang-format on */

@@ -5,6 +5,6 @@
 
 struct general_settings {
     int64_t until; /* 0: to the end */
-    bool help;
+    bool help, help_all;
 };
 SECTION_ROW(general, 900);

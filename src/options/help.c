@@ -80,13 +80,20 @@ static void write_option(const struct option *option, GString *text)
     }
 }
 
-static void write_section(const struct section *section, const struct command *command,
+/* Serve has more options than anybody reads. */
+static bool is_shown(const struct option *option, const struct command *command, bool all)
+{
+    return (option->commands & command->bit) &&
+           (all || command->bit != COMMAND_SERVE || (option->flags & OPTION_COMMON));
+}
+
+static void write_section(const struct section *section, const struct command *command, bool all,
                           GString *text)
 {
     bool headed = false;
 
     for (size_t i = 0; i < section->n_rows; i++) {
-        if (!(section->rows[i].commands & command->bit))
+        if (!is_shown(&section->rows[i], command, all))
             continue;
         if (!headed)
             g_string_append_printf(text, "\n%s:\n", section->title);
@@ -95,13 +102,16 @@ static void write_section(const struct section *section, const struct command *c
     }
 }
 
-void help_write_command(const struct command *command, GString *text)
+void help_write_command(const struct command *command, bool all, GString *text)
 {
     g_autofree char *usage = help_usage(command);
     g_string_append_printf(text, "Usage: %s\n\n", usage);
     wrap(text, command->description, 0);
     for (size_t i = 0; sections[i]; i++)
-        write_section(sections[i], command, text);
+        write_section(sections[i], command, all, text);
+    if (command->bit == COMMAND_SERVE && !all)
+        g_string_append(text, "\nThese are the options that most people need; '" PROGRAM
+                              " serve --help-all' has all.\n");
 }
 
 void help_write_program(const struct command *commands, GString *text)
@@ -142,7 +152,7 @@ enum exit_code help_run(const struct config *config, const struct config_inputs 
     }
     g_autoptr(GString) text = g_string_new(NULL);
     if (command)
-        help_write_command(command, text);
+        help_write_command(command, false, text);
     else
         help_write_program(inputs->commands, text);
     fputs(text->str, stdout);

@@ -18,7 +18,7 @@ static const struct option rows[] = {
      .help = "How long calls that are under way may take to finish after SIGTERM and "
              "--shutdown-delay. Keep the sum of both below the pod's "
              "terminationGracePeriodSeconds (30 unless configured)."},
-    {"config", PATH(file, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_NO_FILE,
+    {"config", PATH(file, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_NO_FILE | OPTION_COMMON,
      .help = "A YAML file with values for these options: flat, the keys are their long names. "
              "SIGHUP reads it again."},
     {"print-config", BOOL(print_config, "false"),

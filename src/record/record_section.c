@@ -7,7 +7,7 @@
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"record", PATH(file, "FILE", ""), FOR(COMMAND_SERVE),
+    {"record", PATH(file, "FILE", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Write down every event and every decision, for 'gpuledger replay'. Of objects only "
              "what decisions read is kept, which holds no environment and no Secrets, but names, "
              "labels and annotations. A file that is there becomes FILE.1."},

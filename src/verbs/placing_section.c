@@ -28,7 +28,7 @@ static bool choices_prioritize(size_t i, struct choice *ret_choice)
 /* clang-format off */
 static const struct option rows[] = {
     {"policy", CHOICE(policy, "NAME", "binpack", choices_policy),
-     FOR(COMMAND_SERVE | COMMAND_REPLAY | COMMANDS_MOVING | COMMANDS_ASKING), .flags = OPTION_LIVE,
+     FOR(COMMAND_SERVE | COMMAND_REPLAY | COMMANDS_MOVING | COMMANDS_ASKING), .flags = OPTION_LIVE | OPTION_COMMON,
      .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
              "node."},
     {"prioritize", CHOICE(shape, "SHAPE", "winner", choices_prioritize),

@@ -23,7 +23,7 @@ def commands():
     """The program's subcommands, each with its long options."""
     overview = run("--help").stdout
     names = re.findall(r"^  (\w+) +\S", overview.split("Commands:")[1].split("\n\n")[0], re.M)
-    return {name: options(run(name, "--help").stdout) for name in names}
+    return {name: options(run(name, "--help-all" if name == "serve" else "--help").stdout) for name in names}
 
 
 def options(help_text):

@@ -42,6 +42,11 @@ def run(*arguments, env=None, stdout=subprocess.PIPE):
     )
 
 
+def explain(command):
+    """What its help says of all its options."""
+    return run(command, "--help-all" if command == "serve" else "--help")
+
+
 class Server:
     """`gpuledger serve` on free ports. Its log is kept as it comes, line by line."""
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import PROGRAM, SNAPSHOT, Server, environment, run
+from program import PROGRAM, SNAPSHOT, Server, environment, explain, run
 
 # Of an API server that nobody asks for anything.
 KUBECONFIG = json.dumps({
@@ -26,8 +26,8 @@ COMMANDS = ["serve", "nodes", "pods", "top", "inspect", "explain", "fit", "audit
 
 
 def options_of(command):
-    """The long names that a command's --help lists."""
-    return re.findall(r"^ +(?:-\w, )?--([a-z-]+)", run(command, "--help").stdout, re.MULTILINE)
+    """The long names of a command's options."""
+    return re.findall(r"^ +(?:-\w, )?--([a-z-]+)", explain(command).stdout, re.MULTILINE)
 
 
 class Case(unittest.TestCase):
@@ -52,13 +52,24 @@ class Help(Case):
         self.assertEqual(run("help").stdout, overview.stdout)
         self.assertEqual(run("-h").stdout, overview.stdout)
 
+    def test_serve_explains_first_what_most_people_need(self):
+        few, every = (re.findall(r"(?m)^ {2,6}(?:-h, )?--([a-z-]+)", run("serve", help_).stdout)
+                      for help_ in ("--help", "--help-all"))
+        self.assertEqual([name for name in every if name in few], few)
+        self.assertLessEqual({"listen", "tls-cert", "policy", "kubeconfig", "leader-elect", "record", "config"}, set(few))
+        self.assertLess(len(few), 25)
+        self.assertGreater(len(every), 100)
+        self.assertIn("'gpuledger serve --help-all' has all", run("serve", "--help").stdout)
+        self.assertNotIn("--help-all' has all", run("serve", "--help-all").stdout)
+        self.assertIn("\nEvictions:\n      --evictions-observe", run("serve", "--help-all").stdout)
+
     def test_lines_fit_a_terminal(self):
         for command in COMMANDS:
-            for line in run(command, "--help").stdout.splitlines():
+            for line in explain(command).stdout.splitlines():
                 self.assertLessEqual(len(line), 80, line)
 
     def test_defaults_and_variables_are_shown(self):
-        text = run("serve", "--help").stdout
+        text = explain("serve").stdout
         self.assertIn("default 25s; environment GPULEDGER_BIND_TIMEOUT", text)
         self.assertIn("GPULEDGER_LISTEN or PORT (the port only, of all", " ".join(text.split()))
         self.assertIn("spread: the emptiest card", text)
@@ -108,7 +119,7 @@ class Errors(Case):
     def test_options(self):
         self.fails(
             2,
-            "unknown option '--bind-timout', did you mean '--bind-timeout'? See --help",
+            "unknown option '--bind-timout', did you mean '--bind-timeout'? See --help-all",
             "serve", "--bind-timout=3s",
         )
         self.fails(
@@ -289,7 +300,7 @@ class PrintConfig(Case):
         self.assertEqual(values["listen"], ('"0.0.0.0:12345"', "environment PORT"))
         self.assertEqual(values["bind-timeout"], ('"9s"', "command line"))
         self.assertEqual(values["drain-timeout"], ('"20s"', "default"))
-        settable = set(options_of("serve")) - {"help", "print-config", "print-schema", "config"}
+        settable = set(options_of("serve")) - {"help", "help-all", "print-config", "print-schema", "config"}
         self.assertEqual(set(values), settable)
 
     def test_it_can_be_read_again(self):

@@ -9,7 +9,7 @@ import re
 import sys
 import unittest
 
-from program import run
+from program import explain, run
 
 LIST = pathlib.Path(__file__).with_name("options.txt")
 OPTION = re.compile(r"^ +(?:-(\w), )?--([a-z-]+)(?: (\S+))?$")
@@ -18,7 +18,7 @@ OPTION = re.compile(r"^ +(?:-(\w), )?--([a-z-]+)(?: (\S+))?$")
 def options_of(command):
     """{what an option is: the command} of those that its help lists."""
     found, at = [], False
-    for line in run(command, "--help").stdout.splitlines():
+    for line in explain(command).stdout.splitlines():
         match = OPTION.match(line)
         if match:
             letter, name, takes = match.groups()

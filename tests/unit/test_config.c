@@ -278,10 +278,10 @@ static const struct {
     const char *message; /* %s: the file */
 } refusals[] = {
     {{.arguments = {"--bind-timout=3s"}},
-     "unknown option '--bind-timout', did you mean '--bind-timeout'? See --help"},
-    {{.arguments = {"--xyzzy"}}, "unknown option '--xyzzy'; --help lists all"},
-    {{.arguments = {"--server=x"}}, "unknown option '--server'; --help lists all"},
-    {{.arguments = {"-z"}}, "unknown option '-z'; --help lists all"},
+     "unknown option '--bind-timout', did you mean '--bind-timeout'? See --help-all"},
+    {{.arguments = {"--xyzzy"}}, "unknown option '--xyzzy'; --help-all lists all"},
+    {{.arguments = {"--server=x"}}, "unknown option '--server'; --help-all lists all"},
+    {{.arguments = {"-z"}}, "unknown option '-z'; --help-all lists all"},
     {{.arguments = {"--tencent-predicates-only"}},
      "option '--tencent-predicates-only' is gone: name a bindVerb in kube-scheduler's "
      "configuration: filter books nothing any more"},

@@ -33,6 +33,7 @@ enum option_flag {
     OPTION_REQUIRED = 1 << 5,   /* has to be given: help shows no default */
     OPTION_NEEDS_API = 1 << 6,  /* does nothing with --snapshot */
     OPTION_INPUT = 1 << 7,      /* OPTION_PATH: '-' is standard input */
+    OPTION_COMMON = 1 << 8,     /* serve --help shows it, and not only --help-all */
 };
 
 /* Which subcommands take the option. */

@@ -7,7 +7,7 @@
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"leader-elect", BOOL(on, "false"), FOR(COMMAND_SERVE),
+    {"leader-elect", BOOL(on, "false"), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "Serve only while holding a Lease, so that several replicas may run: one answers "
              "kube-scheduler, the others follow the cluster and stand by. Needs the verbs get, "
              "create and update on leases of the group coordination.k8s.io."},
@@ -23,7 +23,7 @@ static const struct option rows[] = {
     {"lease-identity", TEXT(identity, "NAME", ""), FOR(COMMAND_SERVE),
      .help = "The holder's name in the Lease, to which every replica adds something random of its "
              "own, so that replicas may share one. Without it: the host's name, which is a pod's."},
-    {"pod-name", TEXT(pod_name, "NAME", ""), FOR(COMMAND_SERVE),
+    {"pod-name", TEXT(pod_name, "NAME", ""), FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "
              "label gpuledger.io/holder=true, for a Service to select. Needs the verb patch on "
              "pods. Without it the Service has to go by readiness alone. A single replica, without a "

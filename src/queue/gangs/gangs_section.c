@@ -10,7 +10,7 @@
 
 /* clang-format off */
 static const struct option rows[] = {
-    {"gangs", BOOL(on, "false"), FOR(COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | COMMANDS_ASKING),
+    {"gangs", BOOL(on, "false"), FOR(COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | COMMANDS_ASKING), .flags = OPTION_COMMON,
      .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
              "annotations. Their places are held, for 15 s after one of them was last asked about, "

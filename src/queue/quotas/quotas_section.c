@@ -21,7 +21,7 @@ static const struct option rows[] = {
              "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
              "under them."},
     {"elastic-quotas", BOOL(elastic, "false"),
-     FOR(COMMAND_SERVE | COMMANDS_MOVING | COMMAND_QUOTAS | COMMANDS_ASKING),
+     FOR(COMMAND_SERVE | COMMANDS_MOVING | COMMAND_QUOTAS | COMMANDS_ASKING), .flags = OPTION_COMMON,
      .help = "Keep namespaces to ElasticQuotas (scheduling.x-k8s.io/v1alpha1): no more than max, and "
              "above min only what others do not need within theirs. ResourceQuotas with the "
              "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "

@@ -12,7 +12,7 @@ static const struct option rows[] = {
              "was given is known after a restart, whatever its annotations were made to say. Without "
              "a key annotations are believed. Commands that look at a cluster by themselves check "
              "seals with it, and make none."},
-    {"seal-secret", TEXT(secret, "NAMESPACE/NAME", ""), FOR(COMMANDS_LOOKING),
+    {"seal-secret", TEXT(secret, "NAMESPACE/NAME", ""), FOR(COMMANDS_LOOKING), .flags = OPTION_COMMON,
      .help = "The same with a key in a Secret, which must exist and may be empty; see "
              "manifests/base/seal.yaml."},
 };

@@ -8,7 +8,7 @@
 /* clang-format off */
 static const struct option rows[] = {
     {"bind-timeout", DURATION(timeout_ms, "25s", 1000, 10 * MINUTE_MS),
-     FOR(COMMAND_SERVE),
+     FOR(COMMAND_SERVE), .flags = OPTION_COMMON,
      .help = "How long one bind may take, waiting included. Keep it below kube-scheduler's "
              "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
              "or kube-scheduler gives up on binds that succeed."},
