@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The one table of subcommands, and what is written from it and the table of options: help texts,
+ * The one table of subcommands, and what is written from it and from all options: help texts,
  * the manual page, shell completion.
  */
 #include "options/options.h"

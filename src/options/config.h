@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The effective configuration of one invocation: what the table of options (options/options.h) makes
+ * The effective configuration of one invocation: what all options (options/options.h) make
  * of the command line, the environment, the configuration file and the defaults, in that order of
  * precedence. Every value remembers where it came from.
  *
@@ -29,9 +29,9 @@ struct origin {
 struct config {
     struct settings *settings; /* the values; texts are never NULL: "" where nothing was given */
     struct part_settings parts[PART_ROWS_MAX + 1]; /* those of parts among them */
-    GPtrArray *words;          /* const char *: what was given beside options; borrowed */
-    GPtrArray *warnings;       /* char *: sentences about what was ignored, for the log */
-    struct origin *origins;    /* by option_position */
+    GPtrArray *words;       /* const char *: what was given beside options; borrowed */
+    GPtrArray *warnings;    /* char *: sentences about what was ignored, for the log */
+    struct origin *origins; /* by option_position */
 };
 
 /* All borrowed; environment and arguments end with NULL. */
