@@ -92,8 +92,6 @@ struct part_set {
 /* Copies the settings. `list` NULL: there are none. */
 void parts_start(struct part_set *parts, struct ledger *ledger, const struct part_settings *list);
 void parts_stop(struct part_set *parts);
-/* The one whose lines in a record are of that kind, or NULL. */
-const struct part *part_of_kind(const char *kind);
 /* The state of one; NULL: it is off. */
 void *parts_of(const struct part_set *parts, const struct part *part);
 bool parts_pod(struct part_set *parts, const struct pod_change *change);

@@ -27,15 +27,6 @@ void parts_stop(struct part_set *parts)
         g_free((void *)parts->settings[i].settings);
 }
 
-const struct part *part_of_kind(const char *kind)
-{
-    for (size_t i = 0; parts_table[i]; i++) {
-        if (parts_table[i]->image && g_str_equal(parts_table[i]->image->kind, kind))
-            return parts_table[i];
-    }
-    return NULL;
-}
-
 void *parts_of(const struct part_set *parts, const struct part *part)
 {
     for (size_t i = 0; parts_table[i]; i++) {

@@ -9,6 +9,7 @@
 #include "record/usage_told.h"
 #include "wire/constraints.h"
 #include "wire/rejection.h"
+#include "gate/part.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_CONCLUSION] = {"conclude", .is_event = true},
     [OBSERVED_WAITS] = {"waits", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_POD_REJECTED] = {"rejected", .is_event = true},
-    [OBSERVED_PART] = {"rejects", .is_event = true, .has_object = true, .latest = true},
+    [OBSERVED_PART] = {.is_event = true, .has_object = true},
     [OBSERVED_COMING] = {"coming", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_RESUME] = {"resume", .is_event = true},
     [OBSERVED_TIME] = {"time", .is_event = true},
@@ -58,6 +59,7 @@ const char *record_kind_name(int kind, enum feed feed)
 {
     return kind == OBSERVED_OBJECT        ? kinds[feed]->name
            : kind == OBSERVED_OBJECT_GONE ? kinds[feed]->gone
+           : kind == OBSERVED_PART        ? parts_table[feed]->image->kind
                                           : record_rows[kind].name;
 }
 
@@ -66,6 +68,14 @@ bool record_kind_find(const char *name, int *ret_kind, enum feed *ret_feed)
     for (int kind = 0; kind < RECORD_KIND_N; kind++) {
         if (g_strcmp0(name, record_rows[kind].name) == 0) {
             *ret_kind = kind;
+            return true;
+        }
+    }
+    for (int place = 0; parts_table[place]; place++) {
+        const struct part_image *image = parts_table[place]->image;
+        if (image && g_str_equal(name, image->kind)) {
+            *ret_kind = OBSERVED_PART;
+            *ret_feed = (enum feed)place;
             return true;
         }
     }

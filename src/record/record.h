@@ -75,7 +75,7 @@ struct record_row {
 };
 extern const struct record_row record_rows[RECORD_KIND_N];
 
-/* As the line says it; `feed`: of OBSERVED_OBJECT and OBSERVED_OBJECT_GONE. */
+/* As the line says it; `feed`: of OBSERVED_OBJECT and OBSERVED_OBJECT_GONE; of OBSERVED_PART its place in the table. */
 const char *record_kind_name(int kind, enum feed feed);
 /* False: there is none of that name. */
 bool record_kind_find(const char *name, int *ret_kind, enum feed *ret_feed);

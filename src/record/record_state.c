@@ -2,6 +2,7 @@
 #include "record/record_state.h"
 
 #include "store/kinds/kind.h"
+#include "gate/part.h"
 
 #include <string.h>
 
@@ -40,6 +41,7 @@ struct record_state {
     char *policy;          /* the last OBSERVED_POLICY's line without its number, or NULL */
     char *latest
         [RECORD_KIND_N]; /* of such kinds, the last one's object; NULL: none since some were lost */
+    char *parts[PART_ROWS_MAX]; /* the same of parts, in the order of the table */
 };
 
 static void known_free(gpointer data)
@@ -75,6 +77,8 @@ static void forget_latest(struct record_state *state)
 {
     for (int kind = 0; kind < RECORD_KIND_N; kind++)
         g_clear_pointer(&state->latest[kind], g_free);
+    for (size_t i = 0; parts_table[i]; i++)
+        g_clear_pointer(&state->parts[i], g_free);
 }
 
 void record_state_free(struct record_state *state)
@@ -347,6 +351,10 @@ void record_state_note(struct record_state *state, const struct record *record)
     case OBSERVED_REFUSED:
         note_refused(state, record->key);
         break;
+    case OBSERVED_PART:
+        g_free(state->parts[record->feed]);
+        state->parts[record->feed] = object_text(record);
+        break;
     default:
         if (record_rows[record->kind].latest) {
             g_free(state->latest[record->kind]);
@@ -398,6 +406,18 @@ static void write_object(GString *text, int kind, const char *object)
 
     begin_line(&writer, text, kind);
     end_with(&writer, "object", object);
+}
+
+static void write_parts(const struct record_state *state, GString *text)
+{
+    struct json_writer writer;
+
+    for (size_t i = 0; parts_table[i]; i++) {
+        if (!state->parts[i])
+            continue;
+        begin_line_of(&writer, text, parts_table[i]->image->kind);
+        end_with(&writer, "object", state->parts[i]);
+    }
 }
 
 static void write_settled(GString *text, bool confirmed, const char *pod, const char *quota)
@@ -553,7 +573,9 @@ void record_state_write(const struct record_state *state, GString *text)
     for (const GList *item = bookings; item; item = item->next)
         write_open(text, item->data);
     for (size_t i = 0; i < G_N_ELEMENTS(latest); i++) {
-        if (state->latest[latest[i]])
+        if (latest[i] == OBSERVED_PART)
+            write_parts(state, text);
+        else if (state->latest[latest[i]])
             write_object(text, latest[i], state->latest[latest[i]]);
     }
 }

@@ -174,7 +174,7 @@ static bool end_promise(struct replay *replay, const struct record_line *line, G
 
 static bool learn_part(struct replay *replay, const struct record_line *line, GError **error)
 {
-    return store_learn_part(replay->extender.store, part_of_kind("rejects"), replay->arena,
+    return store_learn_part(replay->extender.store, parts_table[line->of], replay->arena,
                             line->object, error);
 }
 

@@ -98,7 +98,8 @@ static void tell_parts(struct queue_image *image)
             continue;
         observer_tell(image->store->observer,
                       &(struct observation){OBSERVED_PART, image->part_numbers[i],
-                                            .part = parts_table[i], .image = image->parts[i]});
+                                            .feed = (enum feed)i, .part = parts_table[i],
+                                            .image = image->parts[i]});
         parts_table[i]->image->free(image->parts[i]);
     }
 }
