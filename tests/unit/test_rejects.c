@@ -517,6 +517,22 @@ START_TEST(a_node_that_is_deleted_begins_anew)
 }
 END_TEST
 
+/* Its former annotation is nothing that was seen of the new one. */
+START_TEST(the_annotation_of_a_node_that_is_made_again_is_new)
+{
+    put_node("a", "1");
+    bind_on("p", "ml", "a", "0");
+    bind_on("q", "ml", "a", "0");
+    bind_on("r", "ml", "a", "0");
+    store_delete_node(extender.store, "a");
+    turn_down("p", "ml", ADMISSION, NO_DEVICES);
+    turn_down("q", "ml", ADMISSION, NO_DEVICES);
+    turn_down("r", "ml", ADMISSION, NO_DEVICES);
+    put_node("a", "1");
+    expect("ml", "a,b");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rejects");
@@ -549,6 +565,7 @@ int main(void)
     tcase_add_test(tcase, people_end_it);
     tcase_add_test(tcase, a_new_value_of_the_annotation_ends_it_and_an_old_one_does_not);
     tcase_add_test(tcase, a_node_that_is_deleted_begins_anew);
+    tcase_add_test(tcase, the_annotation_of_a_node_that_is_made_again_is_new);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

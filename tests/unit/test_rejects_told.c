@@ -7,6 +7,7 @@
 
 #include "audit/audit.h"
 #include "audit/auditor.h"
+#include "core/ledger.h"
 #include "explain/explain.h"
 #include "inspect/views.h"
 #include "store/feasibility.h"
@@ -41,6 +42,24 @@ START_TEST(copies_and_records_know_it)
     ck_assert_str_eq(again->str, text->str);
     expect("ml", "b");
     start("stays", "ml", "a");
+    expect("ml", "a,b");
+}
+END_TEST
+
+/* Of a node of which nothing is known any more no gate is asked. */
+START_TEST(what_a_record_does_not_name_is_not_marked)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const char *nothing = "{\"sites\":[]}";
+    const struct node *node = ledger_node(store_lock(extender.store), "a");
+
+    store_unlock(extender.store);
+    reject_three("ml");
+    expect("ml", "b");
+    ck_assert_uint_ne(node_own(node)->pulse->marks, 0);
+    ck_assert(store_learn_part(extender.store, &part_node_backoff, arena,
+                               json_parse(arena, nothing, strlen(nothing), NULL), NULL));
+    ck_assert_uint_eq(node_own(node)->pulse->marks, 0);
     expect("ml", "a,b");
 }
 END_TEST
@@ -184,6 +203,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, copies_and_records_know_it);
+    tcase_add_test(tcase, what_a_record_does_not_name_is_not_marked);
     tcase_add_test(tcase, the_audit_names_the_node);
     tcase_add_test(tcase, a_gauge_names_the_node_once);
     tcase_add_test(tcase, explain_says_for_whom_and_why);

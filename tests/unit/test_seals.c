@@ -349,8 +349,8 @@ START_TEST(who_asks_for_more_than_can_be_read_holds_every_card)
 }
 END_TEST
 
-/* So many pods without a seal, of a namespace, are listed beside "q". */
-static void list_unsealed(int n, const char *ns)
+/* So many pods without a seal are listed beside "q", so many of them of the namespace. */
+static void list_unsealed(int n, int n_own, const char *ns)
 {
     g_autofree char *q = fake_cluster_pod_json(cluster, "q");
 
@@ -361,7 +361,7 @@ static void list_unsealed(int n, const char *ns)
             "{\"metadata\":{\"name\":\"u%d\",\"namespace\":\"%s\",\"uid\":\"uid-u%d\"},"
             "\"spec\":{\"nodeName\":\"duo\",\"containers\":[{\"name\":\"c\",\"resources\":"
             "{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"Running\"}}",
-            i, ns, i);
+            i, i < n_own ? ns : "others", i);
         feed_event(now.store, FEED_PODS, false, pod);
     }
     store_list_end(now.store, FEED_PODS);
@@ -369,9 +369,9 @@ static void list_unsealed(int n, const char *ns)
 }
 
 static const struct {
-    int n;
-    bool own, closed;
-} crowds[] = {{4, true, false}, {5, true, true}, {5, false, false}};
+    int n, n_own;
+    bool closed;
+} crowds[] = {{4, 4, false}, {5, 5, true}, {5, 4, false}, {5, 0, false}};
 
 START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
 {
@@ -380,7 +380,7 @@ START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
     g_autofree char *own = g_strndup(at, strcspn(at, "\""));
 
     restart();
-    list_unsealed(crowds[_i].n, crowds[_i].own ? own : "others");
+    list_unsealed(crowds[_i].n, crowds[_i].n_own, own);
     world_expect_bind(&now, "q", "duo",
                       crowds[_i].closed ? reason_info(gate_reason_find("unsealed"))->text : "");
 }

@@ -233,6 +233,22 @@ START_TEST(fewer_slots_ahead_refuse_those_that_would_be_too_many)
 }
 END_TEST
 
+START_TEST(at_the_very_moment_of_fewer_slots_nobody_is_taken)
+{
+    g_autofree char *pod = format_pod("short", "\"activeDeadlineSeconds\":1,");
+    struct moment now = {.now_ms = 1000};
+
+    announce_slots(NULL, "2", HOUR_S);
+    now.now_ns = ledger_node(store_lock(extender.store), "n1")->switches_ns;
+    store_unlock(extender.store);
+    store_set_moment(extender.store, &now);
+    expect(filter(pod), reason_info(gate_reason_find("mode_switch_ahead"))->text);
+    now.now_ns -= 1;
+    expect(filter(pod), "\"NodeNames\":[\"n1\"]");
+    store_set_moment(extender.store, NULL);
+}
+END_TEST
+
 START_TEST(slots_ahead_that_cannot_be_read_refuse_everybody)
 {
     announce_slots("4", "0", HOUR_S);
@@ -292,6 +308,7 @@ int main(void)
     tcase_add_test(tcase, a_switch_under_way_takes_nobody_whatever_else_is_said);
     tcase_add_test(tcase, more_slots_ahead_refuse_nobody);
     tcase_add_test(tcase, fewer_slots_ahead_refuse_those_that_would_be_too_many);
+    tcase_add_test(tcase, at_the_very_moment_of_fewer_slots_nobody_is_taken);
     tcase_add_test(tcase, slots_ahead_that_cannot_be_read_refuse_everybody);
     tcase_add_test(tcase, afterwards_the_node_is_as_before);
     tcase_add_test(tcase, a_mark_is_read_as_it_was_written);

@@ -134,6 +134,32 @@ START_TEST(what_becomes_free_behind_the_look_is_found)
 }
 END_TEST
 
+/* What an elastic quota lends becomes free with another namespace's pod, wherever that was. */
+START_TEST(who_may_borrow_again_is_woken_where_nothing_became_free)
+{
+    const struct resource_quota_view quotas[] = {
+        {.ns = "ml", .name = "q", .elastic = true, .min = PAIRS({"gpuledger.io/gpus", "1"})},
+        {.ns = "lender", .name = "q", .elastic = true, .min = PAIRS({"gpuledger.io/gpus", "1"})},
+    };
+
+    store_put_quota(extender.store, &quotas[0]);
+    store_put_quota(extender.store, &quotas[1]);
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "large", .capacity = PAIRS({MEM, "40"}, {COUNT, "2"})});
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "small", .capacity = PAIRS({MEM, "5"}, {COUNT, "1"})});
+    apply("ml", "own", "20", "large");
+    apply("lender", "lent", "5", "small");
+    remember("more", "20");
+    let_grace_pass();
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 0);
+    store_delete_pod(extender.store, "lent"); /* where the pod has no room */
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wake_work");
@@ -143,6 +169,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_last_one_has_its_turn);
     tcase_add_test(tests, what_becomes_free_behind_the_look_is_found);
+    tcase_add_test(tests, who_may_borrow_again_is_woken_where_nothing_became_free);
     suite_add_tcase(suite, tests);
 
     return suite_run(suite);
