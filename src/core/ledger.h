@@ -29,6 +29,7 @@ struct node_own {
     bool granted_otherwise;   /* as granted_unit.h has it; of when its pods were chosen last */
     struct node_pulse *pulse; /* the ledger's (core/ledger/pulses.h); `alone` of a node in none */
     struct node_pulse alone;
+    uint64_t *changes; /* the ledger's count of them; NULL of a node in none */
     struct node node;
 };
 
@@ -36,6 +37,16 @@ struct node_own {
 static inline struct node_own *node_own(const struct node *node)
 {
     return (struct node_own *)((char *)node - offsetof(struct node_own, node));
+}
+
+/* It is of another version from now on. */
+static inline void node_note_change(struct node *node)
+{
+    struct node_own *own = node_own(node);
+
+    own->pulse->version++;
+    if (own->changes)
+        ++*own->changes;
 }
 
 /* What one dialect reads of a pod that several read. Those that read the same resources are
@@ -160,6 +171,8 @@ uint32_t ledger_places(const struct ledger *ledger);
  * that is. Not 0. */
 const struct node *ledger_node_at(const struct ledger *ledger, uint32_t place);
 uint64_t ledger_version_at(const struct ledger *ledger, uint32_t place);
+/* A number that grows with every change of the version at some place. Not 0 once there is one. */
+uint64_t ledger_changes(const struct ledger *ledger);
 
 /* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
 uint64_t ledger_supply(const struct ledger *ledger);

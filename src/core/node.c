@@ -56,6 +56,7 @@ struct node *node_init(void *block, const char *name)
     struct node *node = &own->node;
 
     own->pulse = &own->alone;
+    own->changes = NULL;
     node->name = memcpy(own + 1, name, strlen(name) + 1);
     node->memory_unit = 1;
     node->memory_free_max = -1;
@@ -295,7 +296,7 @@ static void become(struct node *node, const struct node *from)
     node_own(node)->hardware = node_own(from)->hardware;
     node_own(node)->freed_at = node_own(from)->freed_at;
     node_own(node)->granted_otherwise = node_own(from)->granted_otherwise;
-    node_own(node)->pulse->version++;
+    node_note_change(node);
 }
 
 void node_copy_all(struct node *node, const struct node *from)

@@ -158,7 +158,7 @@ void what_if_return(struct what_if *what_if, const struct what_if_mark *mark)
     g_ptr_array_set_size(all, (gint)mark->n_allocations);
     if (all->len > 0)
         memcpy(all->pdata, mark->allocations, all->len * sizeof *mark->allocations);
-    node_own(node)->pulse->version++; /* it is not the one again that it was in between */
+    node_note_change(node); /* it is not the one again that it was in between */
 }
 
 void what_if_mark_free(struct what_if_mark *mark)

@@ -5,6 +5,7 @@
  */
 #include "core/ledger.h"
 #include "objects.h"
+#include "queue/sums/node_tallies.h"
 #include "quota_extender.h"
 #include "suite.h"
 
@@ -115,6 +116,53 @@ START_TEST(a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed)
     store_delete_node(extender.store, "n05");
     add_node(5, "M40");
     ck_assert_uint_le(ask("n10"), 2 * PODS_ON_ONE);
+}
+END_TEST
+
+static void note_counted(void *data, uint32_t place, const struct node *node)
+{
+    ++*(guint *)data;
+}
+
+/* How many places are looked at to find what has changed, and how many have changed. */
+static void expect_look(struct node_tallies *tallies, uint64_t n_looks, guint n_changed)
+{
+    const uint64_t before = tallies->n_looks;
+    uint64_t left = UINT64_MAX;
+    guint changed = 0;
+
+    ck_assert(node_tallies_catch_up(tallies, store_ledger(extender.store), &left, note_counted,
+                                    &changed));
+    ck_assert_uint_eq(tallies->n_looks - before, n_looks);
+    ck_assert_uint_eq(changed, n_changed);
+}
+
+/* A decision catches up more than once. */
+START_TEST(places_are_looked_at_only_after_a_change)
+{
+    struct node_tallies tallies;
+    uint64_t left = 1;
+    guint changed = 0;
+
+    begin(KIND_ELASTIC, "100");
+    node_tallies_init(&tallies);
+    ck_assert(!node_tallies_catch_up(&tallies, store_ledger(extender.store), &left, note_counted,
+                                     &changed));
+    expect_look(&tallies, NODES, NODES - 1); /* the rest */
+    expect_look(&tallies, 0, 0);
+    hold("others", "new", 3);
+    expect_look(&tallies, NODES, 1);
+    expect_look(&tallies, 0, 0);
+    store_delete_pod(extender.store, "new");
+    expect_look(&tallies, NODES, 1);
+    node_tallies_renew(&tallies, "n07");
+    expect_look(&tallies, NODES, 1);
+    add_node(NODES, "M40");
+    expect_look(&tallies, NODES + 1, 1);
+    store_delete_node(extender.store, "n20");
+    expect_look(&tallies, NODES + 1, 1); /* its place is empty */
+    expect_look(&tallies, 0, 0);
+    node_tallies_clear(&tallies);
 }
 END_TEST
 
@@ -323,6 +371,7 @@ int main(void)
     tcase_add_checked_fixture(sums, NULL, teardown);
     tcase_add_loop_test(sums, a_call_looks_at_no_pods_but_those_of_nodes_that_have_changed, 0,
                         KIND_N);
+    tcase_add_test(sums, places_are_looked_at_only_after_a_change);
     tcase_add_test(sums, another_key_of_a_quota_looks_at_no_pods);
     tcase_add_loop_test(sums, the_first_look_counts_no_pods, 0, KIND_N);
     tcase_add_loop_test(sums, a_look_counts_so_many_pods_and_no_more, 0, 2);

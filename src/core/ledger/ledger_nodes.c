@@ -103,6 +103,8 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     node_own(node)->pulse = pulses_reach(&ledger->pulses, node_own(node)->place);
     *node_own(node)->pulse =
         (struct node_pulse){.version = ledger->newest, .marks = marks_of(ledger, name)};
+    node_own(node)->changes = &ledger->changes;
+    ledger->changes++;
     g_hash_table_add(ledger->nodes, node);
     asked_order_add(ledger->asked, node);
     g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
@@ -165,6 +167,11 @@ uint64_t ledger_version_at(const struct ledger *ledger, uint32_t place)
     return pulses_at(&ledger->pulses, place)->version;
 }
 
+uint64_t ledger_changes(const struct ledger *ledger)
+{
+    return ledger->changes;
+}
+
 size_t ledger_cards(const struct ledger *ledger)
 {
     return ledger->n_cards;
@@ -184,6 +191,7 @@ void ledger_collect_node(struct ledger *ledger, struct node *node)
     asked_order_remove(ledger->asked, node);
     ledger->newest = MAX(ledger->newest, node_own(node)->pulse->version + 1);
     node_own(node)->pulse->version = ledger->newest++; /* of the place without a node */
+    ledger->changes++;
     ledger->at_place->pdata[node_own(node)->place] = NULL;
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
@@ -298,7 +306,7 @@ void ledger_set_departed(struct ledger *ledger, const char *name, const struct d
     if (!node)
         return;
     replace(&node->departed, departed, n, sizeof *departed);
-    node_own(node)->pulse->version++;
+    node_note_change(node);
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
 }
@@ -333,6 +341,6 @@ void ledger_set_promised(struct ledger *ledger, const char *name, const struct p
     if (!node || (n == 0 && !node->promised))
         return;
     replace(&node->promised, promised, n, sizeof *promised);
-    node_own(node)->pulse->version++;
+    node_note_change(node);
     ledger_note_freed(ledger, node);
 }

@@ -30,7 +30,8 @@ struct ledger {
     GPtrArray *at_place; /* struct node *, by place; NULL: none */
     GArray *free_places; /* uint32_t, of nodes that are gone */
     uint32_t n_places;
-    uint64_t newest; /* no node that is gone was of this version or a later one */
+    uint64_t changes; /* ledger_changes */
+    uint64_t newest;  /* no node that is gone was of this version or a later one */
     uint64_t supply; /* the sum of the nodes' hardware */
     size_t n_cards;
     uint64_t freed;     /* counts what may have made room */

@@ -149,6 +149,7 @@ struct node_image *node_image_take(const struct node *from, bool texts, void *bl
     image->own = *node_own(from);
     image->own.alone = *image->own.pulse;
     image->own.pulse = &image->own.alone;
+    image->own.changes = NULL;
     keep_allocations(image, from->allocations, &at);
     node->allocations = &image->allocations;
     node->cards = keep(&at, from->cards, (size_t)from->n_cards * sizeof(struct card));

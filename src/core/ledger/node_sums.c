@@ -161,7 +161,7 @@ static int64_t share_devices(const struct allocation *allocation, uint32_t i)
 
 void node_charge_host(struct node *node, const struct host *host, int sign)
 {
-    node_own(node)->pulse->version++;
+    node_note_change(node);
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
     node->host_used.pods += sign * host->pods;
@@ -266,7 +266,7 @@ static int64_t joinable_room(const struct node *node, const struct card *card)
 
 void node_summarize(struct node *node)
 {
-    node_own(node)->pulse->version++;
+    node_note_change(node);
     node->memory_free_max = -1;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];

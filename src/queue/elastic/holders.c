@@ -211,14 +211,22 @@ static void meet(struct elastic_quotas *quotas, const struct allocation *allocat
     }
 }
 
+static void meet_all(struct elastic_quotas *quotas, const struct node *node)
+{
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        node_tallies_fetch(node, i);
+        meet(quotas, node->allocations->pdata[i]);
+    }
+}
+
 static void count_node(void *data, uint32_t place, const struct node *node)
 {
     struct elastic_quotas *quotas = data;
     struct tally *tally = reach(quotas, place);
     g_autoptr(GArray) before = tally->parts;
 
-    for (guint i = 0; node && i < node->allocations->len; i++)
-        meet(quotas, node->allocations->pdata[i]);
+    if (g_hash_table_size(quotas->waiters) > 0)
+        meet_all(quotas, node);
     add_parts(quotas, tally, -1);
     tally->parts = elastic_count_parts(quotas, node);
     add_parts(quotas, tally, 1);

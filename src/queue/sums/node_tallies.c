@@ -18,6 +18,7 @@ void node_tallies_clear(struct node_tallies *tallies)
 void node_tallies_renew(struct node_tallies *tallies, const char *node)
 {
     g_hash_table_add(tallies->stale, g_strdup(node));
+    tallies->complete = 0;
 }
 
 static uint64_t *version_at(const struct node_tallies *tallies, uint32_t place)
@@ -43,7 +44,10 @@ bool node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *le
                            uint64_t *left, node_tally count, void *data)
 {
     const uint32_t n = ledger_places(ledger);
+    const uint64_t changes = ledger_changes(ledger);
 
+    if (tallies->complete == changes && changes != 0)
+        return true;
     g_assert(!tallies->ledger || tallies->ledger == ledger);
     tallies->ledger = ledger;
     if (tallies->versions->len < n)
@@ -52,6 +56,7 @@ bool node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *le
         find_stale(tallies, ledger);
     for (uint32_t place = 0; place < n; place++) {
         const uint64_t version = ledger_version_at(ledger, place);
+        tallies->n_looks++;
         if (*version_at(tallies, place) == version)
             continue;
         if (*left == 0)
@@ -63,6 +68,7 @@ bool node_tallies_catch_up(struct node_tallies *tallies, const struct ledger *le
         *left -= MIN(*left, MAX(n_pods, 1));
         count(data, place, node);
     }
+    tallies->complete = changes;
     return true;
 }
 

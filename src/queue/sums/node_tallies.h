@@ -11,7 +11,9 @@ struct node_tallies {
     const struct ledger *ledger; /* one for all its life */
     GArray *versions;            /* uint64_t, by place; 0: to be counted */
     GHashTable *stale;           /* names of nodes to be counted anew, whatever their version */
-    uint64_t n_pods;             /* that were counted, ever: for tests of the work that is done */
+    uint64_t complete;           /* ledger_changes when all was counted; 0: not all is */
+    uint64_t n_pods,
+        n_looks; /* pods that were counted, and places looked at, ever: for tests of the work done */
 };
 
 void node_tallies_init(struct node_tallies *tallies);
