@@ -225,7 +225,7 @@ struct dialect {
     const char *const *card_marks;
 
     /* The ConfigMap, in that namespace, whose key has a namespace's quotas of GPU models
-     * (queue/quotas.h). NULL if the dialect has none. */
+     * (quota/quotas.h). NULL if the dialect has none. */
     const char *quotas_namespace;
     const char *quotas_name;
     const char *quotas_key;

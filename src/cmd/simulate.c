@@ -12,7 +12,7 @@
 #include "cmd/simulate_report.h"
 #include "base/small_file.h"
 #include "snapshot/snapshot_file.h"
-#include "queue/gangs/gangs_section.h"
+#include "gang/gangs_section.h"
 #include "dialect/dialects_section.h"
 #include "verbs/placing_section.h"
 #include "options/cluster_section.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Sums of what pods ask for and hold. One pod counts no more than SHARE_AMOUNT_MAX (queue/share_amounts.h), but
+ * Sums of what pods ask for and hold. One pod counts no more than SHARE_AMOUNT_MAX (quota/share_amounts.h), but
  * there may be any number of them. So that no pod, whatever it asks for, changes what others may have, sums from
  * which something is taken off again are exact, and others stop at a maximum.
  */

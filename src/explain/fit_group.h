@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether the group that a workload's pods are of (queue/gangs/gangs.h) would come whole: its pods wait in a
+ * Whether the group that a workload's pods are of (gang/gangs.h) would come whole: its pods wait in a
  * copy of the store, and places are looked for as filter looks for them.
  */
 #include "store/store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What explain says of the group that a pod comes with (queue/gangs/gangs.h), and how many of it would find a
+ * What explain says of the group that a pod comes with (gang/gangs.h), and how many of it would find a
  * place together.
  */
 #include "json/json.h"

@@ -2,7 +2,7 @@
 /* Something of the node changes, or time passes there. */
 #include "explain/remedy_step.h"
 
-#include "queue/share_amounts.h"
+#include "quota/share_amounts.h"
 #include "gate/quotas.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are kept for a group of pods that waits for room (queue/gangs/gangs.h) get no pods of others. */
+/* Nodes that are kept for a group of pods that waits for room (gang/gangs.h) get no pods of others. */
 #include "gate/gate.h"
 
 #include "base/printable.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 #include "queue/nominations.h"
 
 GATE_ROW(gang_room, 100);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What quotas of all kinds (queue/quotas.h) leave a pod of. */
+/* What quotas of all kinds (quota/quotas.h) leave a pod of. */
 #include "gate/quotas.h"
 
-#include "queue/quota_relief.h"
+#include "quota/quota_relief.h"
 
 GATE_ROW(quotas, 80);
 

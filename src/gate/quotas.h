@@ -2,7 +2,7 @@
 #pragma once
 /* The gate of quotas, for what explains them and takes back what they lend. */
 #include "gate/gate.h"
-#include "queue/quotas.h"
+#include "quota/quotas.h"
 
 extern const struct gate gate_quotas;
 

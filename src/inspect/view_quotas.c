@@ -2,8 +2,8 @@
 /* The limits of namespaces, and what counts towards them. */
 #include "core/amount_sum.h"
 #include "inspect/views.h"
-#include "queue/quotas.h"
-#include "queue/share_amounts.h"
+#include "quota/quotas.h"
+#include "quota/share_amounts.h"
 #include "store/node_walk.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "core/ledger.h"
 #include "inspect/views.h"
 #include "policy/room.h"
-#include "queue/holding.h"
-#include "queue/share_amounts.h"
+#include "quota/holding.h"
+#include "quota/share_amounts.h"
 #include "store/node_walk.h"
 
 #include <gpuledger/fragmentation.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Ends groups of pods that stay half (queue/gangs/gangs.h): the pods of one that are bound are evicted, so that
+ * Ends groups of pods that stay half (gang/gangs.h): the pods of one that are bound are evicted, so that
  * whoever made them makes them again and the group comes whole. Only pods that this program has bound
  * with their group, as their Bindings say, and only if all of the group's bound pods are such; all are
  * tried first, and a budget that has nothing to give is waited for. So many within any minute, by the replica that

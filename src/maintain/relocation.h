@@ -22,7 +22,7 @@ struct relocation_query {
     struct store *store;
     struct cluster *cluster;      /* asked for the pods of nodes */
     const struct pod_view *admit; /* bound already: nothing is to be done */
-    const char *group_ns, *group; /* pods that come whole or not at all (queue/gangs/gangs.h) */
+    const char *group_ns, *group; /* pods that come whole or not at all (gang/gangs.h) */
     const struct card_place *empty;
     int64_t
         less; /* thousandths of a GPU by which what is fragmented is to go down; 0: that is not it */

@@ -8,7 +8,7 @@
 #include "base/small_file.h"
 #include "kube/yaml_document.h"
 #include "json/json.h"
-#include "queue/gangs/gangs_section.h"
+#include "gang/gangs_section.h"
 #include "dialect/dialects_section.h"
 #include "store/seals/seals_section.h"
 #include "options/cluster_section.h"

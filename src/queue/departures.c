@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/departures.h"
 
-#include "queue/roll.h"
+#include "base/roll.h"
 
 #include <gpuledger/dialect.h>
 #include <string.h>

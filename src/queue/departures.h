@@ -46,7 +46,7 @@ bool departures_begin(struct departures *departures, int64_t now_ms);
 /* Returns whether anybody is waited for no longer. */
 bool departures_end(struct departures *departures, struct ledger *ledger, int64_t now_ms);
 
-/* Who counts by one moment, taken a few at a time (queue/roll.h). One at a time. */
+/* Who counts by one moment, taken a few at a time (base/roll.h). One at a time. */
 struct departures_image;
 struct departures_image *departures_image_new(void);
 void departures_image_free(

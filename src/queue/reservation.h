@@ -15,7 +15,7 @@
  * Pure but for the guesses of the ledger's look-ups; the caller serialises.
  */
 #include "queue/nominees.h"
-#include "queue/quotas.h"
+#include "quota/quotas.h"
 
 struct reservation {
     char *node;

@@ -3,7 +3,7 @@
 
 #include "core/ledger.h"
 #include "queue/departures.h"
-#include "queue/roll.h"
+#include "base/roll.h"
 #include "base/metrics.h"
 
 #include <string.h>

@@ -48,7 +48,7 @@ void waits_note_vanished(struct waits *waits, struct ledger *ledger,
  * there were any. */
 bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
 
-/* What has come of waiting by one moment, taken a few pods at a time (queue/roll.h). One at a time. */
+/* What has come of waiting by one moment, taken a few pods at a time (base/roll.h). One at a time. */
 struct waits_image;
 struct waits_image *waits_image_new(void);
 void waits_image_free(struct waits_image *image); /* once it is complete, or has not begun */

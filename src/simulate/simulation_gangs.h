@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Groups of a simulation's pods that come whole or not at all (queue/gangs/gangs.h): all pods of one come at
+ * Groups of a simulation's pods that come whole or not at all (gang/gangs.h): all pods of one come at
  * once, each is asked about, as kube-scheduler's cycle for groups does, and those that have places are
  * bound. When its pods come again, they are a group of their own, in a namespace of its own.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulate/trace.h"
 
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/ledger.h>

@@ -2,8 +2,8 @@
 #include "store/node_copy.h"
 
 #include "store/node_walk.h"
-#include "queue/holding.h"
-#include "queue/share_amounts.h"
+#include "quota/holding.h"
+#include "quota/share_amounts.h"
 
 #include <gpuledger/fragmentation.h>
 #include <gpuledger/mig.h>

@@ -22,7 +22,7 @@ struct pod_copy {
     enum allocation_state state;
     bool assigned, waiting;
     int64_t since_ns; /* Unix time at which it was placed; 0: not known */
-    int64_t gpus;     /* that it holds at most at once (queue/holding.h), in SHARE_UNIT */
+    int64_t gpus;     /* that it holds at most at once (quota/holding.h), in SHARE_UNIT */
     uint32_t n_shares;
     struct share_copy *shares;
     struct pod_facts *facts; /* a reference, or NULL */

@@ -20,13 +20,13 @@
 #include "queue/arrivals/arrivals.h"
 #include "queue/budgets.h"
 #include "queue/clearings.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 #include "queue/hints.h"
 #include "queue/nominees.h"
 #include "queue/strays.h"
 #include "queue/turns/turns.h"
 #include "store/observer.h"
-#include "queue/quotas.h"
+#include "quota/quotas.h"
 #include "policy/victims/stand_in.h"
 #include "queue/books/ratings.h"
 #include "gate/part.h"
@@ -56,14 +56,14 @@ struct store_options {
     int64_t
         volume_bind_ms; /* how long room is kept for a pod on its way (queue/hints.h); 0: it is not */
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
-    const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
+    const char *model_label, *pool_label; /* node labels for quota/quotas.h, or NULL */
     bool
         saved; /* of a cluster that was saved: nobody reports there any more, and nobody is silent */
-    bool resource_quotas; /* queue/resource_quotas.h; else there are none */
-    bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
+    bool resource_quotas;        /* quota/resource_quotas.h; else there are none */
+    bool elastic_quotas;         /* quota/elastic/elastic_quotas.h; likewise */
     const char *tree_namespaces; /* as elastic_quotas_trust takes them, or NULL */
     bool gang_strict;            /* Bindings say that a group came */
-    bool gangs;                  /* queue/gangs/gangs.h; else pods of groups are pods like others */
+    bool gangs;                  /* gang/gangs.h; else pods of groups are pods like others */
     int64_t gang_room_ms;        /* struct gang_keeper's */
     bool gangs_unhurried;        /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
@@ -82,7 +82,7 @@ struct moment {
     int64_t now_ns; /* Unix time */
     int64_t now_ms; /* monotonic */
     uint64_t number; /* under which it is told (store/observer.h); 0: it is not */
-    bool counting;   /* not all is counted that quotas limit (queue/quotas.h) */
+    bool counting;   /* not all is counted that quotas limit (quota/quotas.h) */
 };
 
 struct store *store_new(const struct store_options *options);
@@ -95,7 +95,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
 
 /* --- feeding: any thread, one per feed at a time ---------------------------------------------- */
 
-/* Counts what quotas limit, a few pods at a time under the lock, until all is counted (queue/quotas.h). */
+/* Counts what quotas limit, a few pods at a time under the lock, until all is counted (quota/quotas.h). */
 void store_count_quotas(struct store *store);
 
 /* A fresh list begins, before it is asked for; apply its objects, then end it, which sweeps what it

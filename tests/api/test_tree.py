@@ -276,7 +276,7 @@ def is_ours(name):
 
 
 def check(tap):
-    tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "queue", "gate", "store", "verbs", "inspect",
+    tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "quota", "gang", "queue", "gate", "store", "verbs", "inspect",
                       "explain", "record", "audit", "migrate", "simulate", "kube", "evict", "kueue", "usage", "snapshot", "maintain", "switch",
                       "reclaim", "http",
                        "options", "client", "cmd"],

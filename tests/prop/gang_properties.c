@@ -7,7 +7,7 @@
  * place, and when a Binding is due.
  */
 #include "chance.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

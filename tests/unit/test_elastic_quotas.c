@@ -4,7 +4,7 @@
  */
 #include "core/ledger.h"
 #include "objects.h"
-#include "queue/share_amounts.h"
+#include "quota/share_amounts.h"
 #include "quota_extender.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods of a group that nobody places: those with scheduling gates, and those that are being deleted. */
 #include "core/ledger.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 #include "verbs/extender.h"
 
 #include "suite.h"

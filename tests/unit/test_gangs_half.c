@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which groups are said to be half, and from when on. */
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include "suite.h"
 

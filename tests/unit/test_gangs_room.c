@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For whom room is kept, from whom, and for how long. */
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose turn it is, where one group has places at a time. */
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include "suite.h"
 

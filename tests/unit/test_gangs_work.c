@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What looking for places may take: in a call, and for a namespace. */
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 
 #include "suite.h"
 

@@ -5,7 +5,7 @@
  */
 #include "core/ledger.h"
 #include "preempting_extender.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 #include "store/feasibility.h"
 #include "suite.h"
 #include "wire/claim_sheet.h"

@@ -8,7 +8,7 @@
 
 #include "core/ledger.h"
 #include "queue/arrivals/arrivals.h"
-#include "queue/gangs/gangs.h"
+#include "gang/gangs.h"
 #include "gate/node_backoff/node_backoff.h"
 #include "record/queue_state.h"
 #include "wire/rejection.h"

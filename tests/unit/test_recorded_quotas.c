@@ -6,7 +6,7 @@
 #include "next_file.h"
 #include "objects.h"
 
-#include "queue/share_amounts.h"
+#include "quota/share_amounts.h"
 
 #define LABEL "quota.scheduling.koordinator.sh/"
 

@@ -4,7 +4,7 @@
  */
 #include "core/ledger.h"
 #include "objects.h"
-#include "queue/resources/left_out.h"
+#include "quota/resources/left_out.h"
 #include "quota_extender.h"
 #include "suite.h"
 

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "explain/messages/message_context.h"
 #include "policy/victims/may_end.h"
-#include "queue/share_amounts.h"
+#include "quota/share_amounts.h"
 #include "wire/switch_mark.h"
 #include "core/reason/reasons.h"
 #include "gate/quotas.h"

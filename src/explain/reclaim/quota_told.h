@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* In which elastic quota a pod counts (queue/elastic/elastic_quotas.h), and by whose word, for people. */
+/* In which elastic quota a pod counts (quota/elastic/elastic_quotas.h), and by whose word, for people. */
 #include "json/json.h"
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The accounts in which a pod counts (queue/elastic/elastic_quotas.h), its own first and then those above it,
+ * The accounts in which a pod counts (quota/elastic/elastic_quotas.h), its own first and then those above it,
  * and of what they are sure. Under the store's lock; it borrows the quotas' accounts.
  */
 #include "explain/reclaim/reclaim_plan.h"

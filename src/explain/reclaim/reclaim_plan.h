@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who gives back what a namespace has borrowed (queue/elastic/elastic_quotas.h), so that pods come of a namespace
+ * Who gives back what a namespace has borrowed (quota/elastic/elastic_quotas.h), so that pods come of a namespace
  * that is within its min: policy/reclaim.h on all nodes, for one pod or for those of a group together.
  *
  * Found out on a copy of the store as it will be: without the pods that end already, and with those that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An elastic quota is larger, or somebody who counts in it or has borrowed from it ends. */
 #include "explain/remedy_search.h"
-#include "queue/quotas.h"
+#include "quota/quotas.h"
 #include "gate/quotas.h"
 
 #include <string.h>

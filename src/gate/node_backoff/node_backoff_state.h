@@ -2,7 +2,7 @@
 #pragma once
 /* What node backoff is made of, for the files of this folder alone. */
 #include "gate/node_backoff/node_backoff.h"
-#include "queue/roll.h"
+#include "base/roll.h"
 
 #include <gpuledger/dialect.h>
 

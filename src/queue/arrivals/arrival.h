@@ -2,7 +2,7 @@
 #pragma once
 /* What the order of arrival is made of, for the files of this folder alone. */
 #include "queue/arrivals/arrivals.h"
-#include "queue/roll.h"
+#include "base/roll.h"
 
 /* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
  * never comes back: whatever makes the size smaller counts as freed. */

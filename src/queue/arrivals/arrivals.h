@@ -49,8 +49,7 @@ struct arrivals_pod {
     const struct request *request;
     struct pod_facts *facts;
     bool plain;
-    bool
-        grouped; /* it comes with others (queue/gangs/gangs.h), for whom no place is kept here yet */
+    bool grouped; /* it comes with others (gang/gangs.h), for whom no place is kept here yet */
 };
 void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *pod);
 void arrivals_forget(struct arrivals *arrivals, const char *uid);
@@ -152,7 +151,7 @@ void arrivals_encode_schedulers(struct json_writer *writer, const GArray *schedu
 void arrivals_learn_schedulers(struct arrivals *arrivals, const cJSON *names,
                                const cJSON *brought_by);
 
-/* All that of one moment, of which there may be thousands, taken a few pods at a time (queue/roll.h): of
+/* All that of one moment, of which there may be thousands, taken a few pods at a time (base/roll.h): of
  * the pods that have not just come, and the schedulers that have asked. One at a time. */
 struct arrivals_image;
 struct arrivals_image *arrivals_image_new(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResourceQuotas and ElasticQuotas. */
-#include "queue/elastic/elastic_quotas.h"
-#include "queue/resource_quotas.h"
+#include "quota/elastic/elastic_quotas.h"
+#include "quota/resource_quotas.h"
 #include "store/kinds/kind.h"
 #include "store/store_state.h"
 #include "wire/resource_quota.h"

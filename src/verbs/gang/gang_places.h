@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Places for the pods of a group (queue/gangs/gangs.h): allocations that no Binding follows yet, so that everybody
+ * Places for the pods of a group (gang/gangs.h): allocations that no Binding follows yet, so that everybody
  * else finds the cards taken and the quotas used. Each pod is placed beside those before it, equal ones
  * where the policy puts the first, as long as the node takes them. All take their turn with the first of
  * their kind. A node whose device plugin serves one pod at a time gets no more of them than it serves within
- * the group's deadline, at GANG_TAKE_MS each. It goes on for GANG_WORK_MAX at most (queue/gangs/gangs.h). Under the store's lock.
+ * the group's deadline, at GANG_TAKE_MS each. It goes on for GANG_WORK_MAX at most (gang/gangs.h). Under the store's lock.
  */
 #include "store/store.h"
 
