@@ -286,6 +286,10 @@ START_TEST(who_is_kept_out)
     ck_assert(!says(important, "is kept for a group"));
     put(small);
     expect_told("small");
+    g_autoptr(GString) nominated = g_string_new(small);
+    g_string_replace(nominated, "\"status\":{", "\"status\":{\"nominatedNodeName\":\"n0\",", 1);
+    put(nominated->str);
+    ck_assert(!says(nominated->str, "is kept for a group")); /* it goes on */
 }
 END_TEST
 

@@ -11,6 +11,7 @@
 #include "explain/fit.h"
 #include "objecting_cluster.h"
 #include "core/reason/reasons.h"
+#include "gate/gate.h"
 
 #define T4 "GPU-a,10,10240,100,NVIDIA-T4,0,true:GPU-b,10,10240,100,NVIDIA-T4,0,true:"
 #define HAMI_NODE "'" REGISTER "':'" T4 "'"
@@ -459,6 +460,17 @@ START_TEST(no_room_is_kept_where_a_rule_keeps_the_group_away)
 }
 END_TEST
 
+/* Of several that object the first one's reason is said. */
+START_TEST(gates_are_asked_in_this_order)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (size_t i = 0; gates_table[i]; i++)
+        g_string_append_printf(names, "%s ", gates_table[i]->name);
+    ck_assert_str_eq(names->str, "unsealed mode_switch node_backoff quotas gang_room ");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gates_net");
@@ -467,6 +479,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, end);
     tcase_add_loop_test(tests, what_each_caller_says, 0, G_N_ELEMENTS(rows));
     tcase_add_loop_test(tests, no_room_is_kept_where_a_rule_keeps_the_group_away, 0, 2);
+    tcase_add_test(tests, gates_are_asked_in_this_order);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

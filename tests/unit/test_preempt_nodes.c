@@ -107,12 +107,8 @@ START_TEST(where_no_end_would_help_nobody_ends)
 }
 END_TEST
 
-/* Three pods were rejected on the card that "a" holds: filter refuses it until the backoff is over, so the end of
- * "a" would not let the pod in. That of "b", on the other card, does, if it is less important. */
-START_TEST(a_card_in_backoff_is_left_out)
+static void reject_on_card_0(void)
 {
-    teardown();
-    begin(&(struct store_options){.patience_ms = 60000, NODE_BACKOFF_SETTINGS(3, 60000)});
     for (int i = 0; i < 3; i++) {
         g_autofree char *uid = g_strdup_printf("r%d", i), *ns = g_strdup_printf("ns%d", i);
         for (int step = 0; step < 3; step++) { /* it waits, is bound, and has failed */
@@ -132,6 +128,15 @@ START_TEST(a_card_in_backoff_is_left_out)
                                    CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})});
         }
     }
+}
+
+/* Three pods were rejected on the card that "a" holds: filter refuses it until the backoff is over, so the end of
+ * "a" would not let the pod in. That of "b", on the other card, does, if it is less important. */
+START_TEST(a_card_in_backoff_is_left_out)
+{
+    teardown();
+    begin(&(struct store_options){.patience_ms = 60000, NODE_BACKOFF_SETTINGS(3, 60000)});
+    reject_on_card_0();
     populate();
     expect(NODE("n1", UID("a")), "");
     apply((struct pod){"b", "10", "n1", "1", .priority = 5});
@@ -144,6 +149,20 @@ START_TEST(a_card_in_backoff_is_left_out)
         "\":\"8\"}}}]}},\"NodeNames\":[\"n1\"]}";
     extender_filter(&extender, body, strlen(body), reply);
     ck_assert_msg(strstr(reply->str, "has rejected pods that were bound to it"), "%s", reply->str);
+}
+END_TEST
+
+/* Nor is it by one rule only: card 0 is in backoff, and of what is left a card takes one holder from then on. */
+START_TEST(what_two_rules_leave_out_is_left_out)
+{
+    teardown();
+    begin(&(struct store_options){.patience_ms = 60000, NODE_BACKOFF_SETTINGS(3, 60000)});
+    reject_on_card_0();
+    apply((struct pod){"b", "2", "n1", "1", .priority = 1000});
+    apply((struct pod){"c", "8", "n1", "1", .priority = 1});
+    expect(NODE("n1", UID("c")), NODE("n1", UID("c")));
+    say_node("gpuledger.io/switch", "gpuledger.io/slots=1@2026-01-05T14:00:00Z");
+    expect(NODE("n1", UID("c")), "");
 }
 END_TEST
 
@@ -327,6 +346,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup_nodes, teardown);
     tcase_add_loop_test(tests, where_no_end_would_help_nobody_ends, 0, G_N_ELEMENTS(said));
     tcase_add_test(tests, a_card_in_backoff_is_left_out);
+    tcase_add_test(tests, what_two_rules_leave_out_is_left_out);
     tcase_add_loop_test(tests, for_one_of_a_group_nobody_ends, 0, 3);
     tcase_add_loop_test(tests, room_is_kept_for_nominated_pods, 0, G_N_ELEMENTS(nominees));
     tcase_add_loop_test(tests, at_its_quota_a_namespace_ends_its_own, 0, G_N_ELEMENTS(quotas));

@@ -482,6 +482,8 @@ START_TEST(people_end_it)
 {
     reject_three("ml");
     expect("ml", "b");
+    ck_assert(!store_order(extender.store, "other", "a"));
+    expect("ml", "b");
     ck_assert(store_order(extender.store, "resume", "a"));
     expect("ml", "a,b");
     ck_assert(!store_order(extender.store, "resume", "a"));
