@@ -337,6 +337,31 @@ START_TEST(no_more_on_a_node_than_its_plugin_serves_in_time)
 }
 END_TEST
 
+/* A list of the one kind of PodGroups says nothing of the other, which may have a group of the same name. */
+START_TEST(a_list_ends_groups_of_its_own_kind)
+{
+    const enum feed feeds[] = {FEED_POD_GROUPS, FEED_NATIVE_POD_GROUPS};
+    struct gangs *gangs = store_gangs(extender.store);
+    struct gang_row row;
+
+    for (int native = 0; native < 2; native++) {
+        const struct pod_group_view group = {.ns = "ml", .name = "g", .native = native, .min = 2};
+        store_apply_object(extender.store, feeds[native], &group);
+    }
+    for (int native = 1; native >= 0; native--) {
+        store_list_begin(extender.store, feeds[native]);
+        store_list_begin(extender.store, feeds[native]);
+        store_list_end(extender.store, feeds[native]);
+        ck_assert(!gangs_tell_claimed(
+            gangs, "ml", &(struct pod_group_claim){.name = "g", .native = native}, &row));
+        ck_assert_int_eq(
+            gangs_tell_claimed(gangs, "ml",
+                               &(struct pod_group_claim){.name = "g", .native = !native}, &row),
+            native);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gang_plugins");
@@ -352,5 +377,6 @@ int main(void)
     tcase_add_test(tests, the_deadline_ends_its_waiting);
     tcase_add_test(tests, others_wait_behind_a_group_that_has_come);
     tcase_add_test(tests, no_more_on_a_node_than_its_plugin_serves_in_time);
+    tcase_add_test(tests, a_list_ends_groups_of_its_own_kind);
     return suite_run(suite);
 }
