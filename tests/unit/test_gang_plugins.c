@@ -362,6 +362,20 @@ START_TEST(a_list_ends_groups_of_its_own_kind)
 }
 END_TEST
 
+/* A saved cluster, and a record, may have them all the same. */
+START_TEST(without_the_option_no_object_declares_a_group)
+{
+    const struct pod_group_view group = {.ns = "ml", .name = "g", .min = 2};
+    struct store *store = store_new(&(struct store_options){.silent = true});
+    struct gang_row row;
+
+    store_apply_object(store, FEED_POD_GROUPS, &group);
+    ck_assert(!gangs_tell_claimed(store_gangs(store), "ml", &(struct pod_group_claim){.name = "g"},
+                                  &row));
+    store_free(store);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gang_plugins");
@@ -378,5 +392,6 @@ int main(void)
     tcase_add_test(tests, others_wait_behind_a_group_that_has_come);
     tcase_add_test(tests, no_more_on_a_node_than_its_plugin_serves_in_time);
     tcase_add_test(tests, a_list_ends_groups_of_its_own_kind);
+    tcase_add_test(tests, without_the_option_no_object_declares_a_group);
     return suite_run(suite);
 }

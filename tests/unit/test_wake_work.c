@@ -160,6 +160,24 @@ START_TEST(who_may_borrow_again_is_woken_where_nothing_became_free)
 }
 END_TEST
 
+/* Nothing has become free but what an elastic quota says. */
+START_TEST(a_larger_elastic_quota_wakes)
+{
+    struct resource_quota_view quota = {
+        .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({"gpuledger.io/gpus", "0"})};
+
+    store_put_quota(extender.store, &quota);
+    remember("small", "1");
+    let_grace_pass();
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 0);
+    let_grace_pass();
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 0);
+    quota.max = (struct string_pairs)PAIRS({"gpuledger.io/gpus", "1"});
+    store_put_quota(extender.store, &quota);
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wake_work");
@@ -170,6 +188,7 @@ int main(void)
     tcase_add_test(tests, the_last_one_has_its_turn);
     tcase_add_test(tests, what_becomes_free_behind_the_look_is_found);
     tcase_add_test(tests, who_may_borrow_again_is_woken_where_nothing_became_free);
+    tcase_add_test(tests, a_larger_elastic_quota_wakes);
     suite_add_tcase(suite, tests);
 
     return suite_run(suite);
