@@ -5,7 +5,7 @@
  */
 #include "core/ledger.h"
 #include "objects.h"
-#include "queue/sums/node_tallies.h"
+#include "quota/sums/node_tallies.h"
 #include "quota_extender.h"
 #include "suite.h"
 
