@@ -49,7 +49,7 @@ static void add_node(int i, const char *model)
                                          .capacity = PAIRS({CORE, "800"}, {MEM, "480"})});
 }
 
-static void hold(const char *ns, const char *uid, int node)
+static void hold_core(const char *ns, const char *uid, int node, const char *core)
 {
     g_autofree char *name = g_strdup_printf("n%02d", node);
 
@@ -61,7 +61,12 @@ static void hold(const char *ns, const char *uid, int node)
                            .node_name = name,
                            .phase = "Running",
                            .annotations = PAIRS({"tencent.com/predicate-gpu-idx-0", "0"}),
-                           CONTAINERS({.name = "c", .limits = PAIRS({CORE, "10"}, {MEM, "1"})})});
+                           CONTAINERS({.name = "c", .limits = PAIRS({CORE, core}, {MEM, "1"})})});
+}
+
+static void hold(const char *ns, const char *uid, int node)
+{
+    hold_core(ns, uid, node, "10");
 }
 
 /* 200 pods of others, ten on a node, and two of "ml", which may have so many GPUs. */
@@ -320,6 +325,27 @@ START_TEST(what_was_kept_is_what_decides)
 }
 END_TEST
 
+/* In the order in which they came, 1.7 GPUs of "ml" are there, two tenths are elsewhere, and one is asked for. */
+START_TEST(pods_of_one_node_are_told_apart)
+{
+    static const struct {
+        const char *ns, *core;
+    } pods[] = {{"ml", "10"}, {"ml", "10"},     {"others", "10"}, {"ml", "10"}, {"ml", "20"},
+                {"ml", "20"}, {"others", "20"}, {"others", "90"}, {"ml", "50"}, {"ml", "50"}};
+
+    static const enum sort kinds[] = {KIND_MODEL, KIND_ELASTIC};
+
+    begin(kinds[_i], "2");
+    for (size_t i = 0; i < G_N_ELEMENTS(pods); i++) {
+        g_autofree char *uid = g_strdup_printf("one-%zu", i);
+        hold_core(pods[i].ns, uid, 3, pods[i].core);
+    }
+    ask("n10");
+    hold_core("ml", "more", 3, "1");
+    ask("");
+}
+END_TEST
+
 /* The label decides for which model pods count. */
 START_TEST(pods_count_for_the_model_that_their_node_has_now)
 {
@@ -379,6 +405,7 @@ int main(void)
     tcase_add_test(sums, another_quota_measures_kinds_of_pods_that_wait);
     tcase_add_test(sums, a_namespace_has_so_many_kinds_of_pods_that_wait);
     tcase_add_test(sums, what_was_kept_is_what_decides);
+    tcase_add_loop_test(sums, pods_of_one_node_are_told_apart, 0, 2);
     tcase_add_loop_test(sums, a_wrong_sum_closes_its_quota_until_it_is_right, 0, 2);
     tcase_add_test(sums, pods_count_for_the_model_that_their_node_has_now);
     suite_add_tcase(suite, sums);

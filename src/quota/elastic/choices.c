@@ -94,7 +94,8 @@ void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *fr
 
 const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid)
 {
-    const struct choice *choice = g_hash_table_lookup(quotas->choices, uid);
+    const bool any = g_hash_table_size(quotas->choices) > 0; /* else nothing of the UID is read */
+    const struct choice *choice = any ? g_hash_table_lookup(quotas->choices, uid) : NULL;
 
     return choice ? choice->quota : NULL;
 }

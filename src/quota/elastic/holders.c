@@ -126,10 +126,11 @@ void elastic_release_parts(struct elastic_quotas *quotas, const GArray *parts)
 
 #define MEASURED_MAX (8 + ALLOCATION_SHARES_MAX) /* keys: of a dialect, two that add up, devices */
 
-/* The pod that was measured last. */
+/* Pods in a row that hold the same, for the same holder. */
 struct measured {
-    const struct allocation *pod; /* NULL: none */
-    guint n;
+    const struct allocation *pod; /* one of them; NULL: none */
+    struct holder *holder;
+    guint n_pods, n;
     const char *keys[MEASURED_MAX];
     int64_t amounts[MEASURED_MAX];
 };
@@ -167,6 +168,19 @@ static void measure_pod(struct measured *measured, const struct allocation *pod)
         measure(measured, pod->shares[i].device);
 }
 
+static bool holds_for(const struct holder *holder, const char *ns, const char *choice)
+{
+    return g_str_equal(holder->ns, ns) && g_strcmp0(holder->choice, choice) == 0;
+}
+
+static void add_measured(struct measured *measured, GArray *parts)
+{
+    for (guint i = 0; measured->n_pods > 0 && i < measured->n; i++)
+        add_part(measured->holder, measured->keys[i],
+                 amount_sum_told((amount_sum)measured->amounts[i] * measured->n_pods), parts);
+    measured->n_pods = 0;
+}
+
 GArray *elastic_count_parts(struct elastic_quotas *quotas, const struct node *node)
 {
     GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
@@ -175,13 +189,18 @@ GArray *elastic_count_parts(struct elastic_quotas *quotas, const struct node *no
     for (guint i = 0; node && i < node->allocations->len; i++) {
         const struct allocation *pod = node->allocations->pdata[i];
         node_tallies_fetch(node, i);
-        if (!measured.pod || !share_pods_are_alike(measured.pod, pod))
+        const char *choice = elastic_quotas_choice(quotas, pod->uid);
+        const bool same_holder = measured.pod && holds_for(measured.holder, pod->ns, choice);
+        const bool alike = measured.pod && share_pods_are_alike(measured.pod, pod);
+        if (!same_holder || !alike)
+            add_measured(&measured, parts);
+        if (!alike)
             measure_pod(&measured, pod);
-        struct holder *holder =
-            find_holder(quotas, pod->ns, elastic_quotas_choice(quotas, pod->uid));
-        for (guint j = 0; j < measured.n; j++)
-            add_part(holder, measured.keys[j], measured.amounts[j], parts);
+        if (!same_holder)
+            measured.holder = find_holder(quotas, pod->ns, choice);
+        measured.n_pods++;
     }
+    add_measured(&measured, parts);
     return parts;
 }
 

@@ -155,24 +155,31 @@ static struct part *reach_part(struct space_sums *sums, GArray *parts, const cha
     return &g_array_index(parts, struct part, parts->len - 1);
 }
 
-/* The pod that was measured last. */
+/* Pods in a row that hold the same, in one namespace. */
 struct measured {
-    const struct allocation *pod; /* NULL: none */
+    const struct allocation *pod; /* one of them; NULL: none */
+    guint n_pods;
     struct space_amounts amounts;
 };
 
-static void count_pod(struct space_sums *sums, const struct allocation *pod, const char *model,
-                      struct measured *measured, GArray *parts)
+static int64_t of_all(const struct measured *measured, int64_t amount)
 {
-    if (!measured->pod || !share_pods_are_alike(measured->pod, pod)) {
-        *measured = (struct measured){.pod = pod};
-        sums->counting.measure(pod, &measured->amounts);
-    }
+    return amount_sum_told((amount_sum)amount * measured->n_pods);
+}
+
+static void add_measured(struct space_sums *sums, const char *model, struct measured *measured,
+                         GArray *parts)
+{
     const struct space_amounts *amounts = &measured->amounts;
-    struct part *part = reach_part(sums, parts, pod->ns, model, amounts->key);
-    part->amounts.gpus = amount_add(part->amounts.gpus, amounts->gpus);
+
+    if (measured->n_pods == 0)
+        return;
+    struct part *part = reach_part(sums, parts, measured->pod->ns, model, amounts->key);
+    part->amounts.gpus = amount_add(part->amounts.gpus, of_all(measured, amounts->gpus));
     for (int unit = 0; unit < SPACE_UNITS; unit++)
-        part->amounts.units[unit] = amount_add(part->amounts.units[unit], amounts->units[unit]);
+        part->amounts.units[unit] =
+            amount_add(part->amounts.units[unit], of_all(measured, amounts->units[unit]));
+    measured->n_pods = 0;
 }
 
 static GArray *count_pods(struct space_sums *sums, const struct node *node)
@@ -182,9 +189,20 @@ static GArray *count_pods(struct space_sums *sums, const struct node *node)
     struct measured measured = {NULL};
 
     for (guint i = 0; node && i < node->allocations->len; i++) {
+        const struct allocation *pod = node->allocations->pdata[i];
         node_tallies_fetch(node, i);
-        count_pod(sums, node->allocations->pdata[i], model, &measured, parts);
+        const bool alike = measured.pod && share_pods_are_alike(measured.pod, pod);
+        if (!alike || !g_str_equal(measured.pod->ns, pod->ns)) {
+            add_measured(sums, model, &measured, parts);
+            measured.pod = pod;
+        }
+        if (!alike) {
+            measured.amounts = (struct space_amounts){0};
+            sums->counting.measure(pod, &measured.amounts);
+        }
+        measured.n_pods++;
     }
+    add_measured(sums, model, &measured, parts);
     return parts;
 }
 
