@@ -29,7 +29,11 @@ def find_rows(kind, folders):
     for folder in folders:
         for path in sorted(pathlib.Path(folder).rglob("*.[ch]")):
             rows += [(int(position), name) for name, position in row.findall(path.read_text(encoding="utf-8"))]
-    return sorted(rows)
+    rows.sort()
+    for (position, name), (other_position, other) in zip(rows, rows[1:]):
+        if position == other_position:
+            sys.exit(f"table.py: the {kind}s {name} and {other} have the same position, {position}")
+    return rows
 
 
 def write(kind, rows):

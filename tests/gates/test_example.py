@@ -90,6 +90,15 @@ class Example(unittest.TestCase):
         self.assertNotIn("--pods-left", told[0])
         self.assertIn("--pods-left", told[1])
 
+    def test_two_at_one_position_are_an_error(self):
+        sources = [self.directory / f"{name}.c" for name in ("b", "a")]
+        for source in sources:
+            source.write_text(f"GATE_ROW({source.stem}, 5);\n")
+        done = subprocess.run(["python3", ROOT / "src/table.py", "gate", self.directory / "table.c.new",
+                               self.directory, "--", *sources], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "table.py: the gates a and b have the same position, 5\n"))
+
     def test_the_program_without_it_does_not_know_it(self):
         self.assertNotIn(b"pods_left", pathlib.Path(PLAIN).read_bytes())
 
