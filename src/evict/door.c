@@ -11,6 +11,7 @@ static enum door_answer answer_of(enum eviction eviction)
     case EVICTION_DONE:
         return DOOR_OPEN;
     case EVICTION_LATER:
+    case EVICTION_DOUBTED:
     case EVICTION_MOVING:
         return DOOR_LATER;
     case EVICTION_FAILED:
@@ -146,6 +147,7 @@ static enum eviction_outcome outcome_of(enum eviction eviction)
     case EVICTION_DONE:
         return EVICTION_OUTCOME_EVICTED;
     case EVICTION_LATER:
+    case EVICTION_DOUBTED:
         return EVICTION_OUTCOME_BUDGET;
     case EVICTION_MOVING:
         return EVICTION_OUTCOME_MOVING;
@@ -227,6 +229,7 @@ static void end_place(const struct door_order *order, const struct evictee *evic
         limiter_done(limiter, order->ender, evictee->uid, now_ms);
         break;
     case EVICTION_UNKNOWN:
+    case EVICTION_DOUBTED:
     case EVICTION_MOVING:
         limiter_doubt(limiter, order->ender, evictee->uid, now_ms);
         break;

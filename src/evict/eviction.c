@@ -218,7 +218,12 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     g_propagate_error(error, g_steal_pointer(&failure));
     if (moving)
         return EVICTION_MOVING;
-    return later ? EVICTION_LATER : outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
+    /* kube-apiserver first charges the budget, then deletes the pod: an earlier attempt may be between the two, and be
+     * why this one is refused. A dry run charges nothing. Source:
+     * kubernetes@v1.37.2:pkg/registry/core/pod/storage/eviction.go. */
+    if (later)
+        return outcome == OUTCOME_UNKNOWN && !try ? EVICTION_DOUBTED : EVICTION_LATER;
+    return outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
 
 enum outcome eviction_tell(struct api_client *client, const struct pod_event *event, GError **error)

@@ -34,8 +34,9 @@ enum outcome evictee_read(struct api_client *client, const char *ns, const char 
                           struct evictee *ret_evictee, GError **error);
 
 enum eviction {
-    EVICTION_DONE,  /* it ends, or has ended */
-    EVICTION_LATER, /* a budget has nothing to give: the error says which */
+    EVICTION_DONE,    /* it ends, or has ended */
+    EVICTION_LATER,   /* a budget has nothing to give: the error says which */
+    EVICTION_DOUBTED, /* likewise, but an earlier attempt may have been done, or may be yet */
     EVICTION_MOVING, /* refused for now, since its controller moves it to another node first: KubeVirt does. The error
                       * says so */
     EVICTION_FAILED, /* refused, with an error */

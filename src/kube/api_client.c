@@ -357,7 +357,7 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             failure->code = call->once ? GPULEDGER_ERROR_UNKNOWN : GPULEDGER_ERROR_UNAVAILABLE;
         if (call->is_final && attempt.code == CURLE_OK && call->is_final(failure->message)) {
             g_propagate_error(error, g_steal_pointer(&failure));
-            return OUTCOME_REFUSED;
+            return doubted ? OUTCOME_UNKNOWN : OUTCOME_REFUSED;
         }
         const int64_t wait_ms = MAX(delay_ms, attempt.retry_after_ms);
         if (!may_repeat(&attempt, call->once) || clock_ms() + wait_ms >= call->deadline_ms ||

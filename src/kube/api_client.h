@@ -48,14 +48,14 @@ struct api_call {
     /* Must not happen after the deadline: the API server is told of it as well, nothing is sent that
      * is late already, and what has not left this machine by then never will. */
     bool timely;
-    /* Whether this text of the API server's is a no, whatever its status: then it is not asked again, and the
-     * outcome is OUTCOME_REFUSED. NULL: none is. */
+    /* Whether this text of the API server's is a no, whatever its status: then it is not asked again, and this
+     * attempt counts as refused. NULL: none is. */
     bool (*is_final)(const char *message);
 };
 
 /* `reply` gets the body of a 2xx. A 404 that is not the API server's but a proxy's is OUTCOME_UNKNOWN. OUTCOME_REFUSED includes "it was certainly never sent"
- * (GPULEDGER_ERROR_UNAVAILABLE), but not of a write whose earlier attempt may have arrived: that is OUTCOME_UNKNOWN, unless
- * `is_final`; the error's text is the API server's own where it gave one. */
+ * (GPULEDGER_ERROR_UNAVAILABLE), but not of a write whose earlier attempt may have arrived: that is OUTCOME_UNKNOWN;
+ * the error's text is the API server's own where it gave one. */
 enum outcome api_client_call(struct api_client *client, const struct api_call *call, GString *reply,
                              GError **error);
 

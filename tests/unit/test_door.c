@@ -136,6 +136,18 @@ START_TEST(the_outcome_says_whether_the_place_is_kept)
 }
 END_TEST
 
+START_TEST(a_budget_that_refuses_the_second_attempt_frees_no_place)
+{
+    allow_one();
+    answer("/eviction ", 1, 504, NULL);
+    answer("/eviction ", 1, 429, SAYS_BUDGET);
+    ck_assert_int_eq(end(NULL), DOOR_LATER);
+    ck_assert_int_eq(left(), LIMIT_CAPABILITY);
+    clock_skip_ms(60000);
+    ck_assert_int_eq(left(), LIMIT_NONE);
+}
+END_TEST
+
 START_TEST(what_is_not_wanted_takes_no_place)
 {
     allow_one();
@@ -448,6 +460,7 @@ int main(void)
     tcase_add_loop_test(tests, each_answer_is_told_and_recorded, 0, G_N_ELEMENTS(told));
     tcase_add_test(tests, a_refusal_is_said_once_in_ten_minutes);
     tcase_add_test(tests, so_much_is_said_at_most);
+    tcase_add_test(tests, a_budget_that_refuses_the_second_attempt_frees_no_place);
     tcase_add_test(tests, what_is_not_wanted_takes_no_place);
     tcase_add_test(tests, a_command_has_no_limits);
     tcase_add_test(tests, nothing_ends_while_evictions_are_stopped);

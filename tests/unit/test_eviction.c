@@ -66,7 +66,7 @@ static const struct {
      2,
      100,
      NULL},
-    /* So may it where only the second attempt is refused; but for a budget, which keeps no pod that ends already. */
+    /* So may it where only the second attempt is refused. */
     {{{201, NULL, NULL, FAKE_NO_REPLY, 1}, {403, NULL, NULL, FAKE_KEEP, 1}},
      EVICTION_UNKNOWN,
      2,
@@ -77,10 +77,21 @@ static const struct {
      2,
      100,
      "Too many"},
+    /* The first one may have what the budget had to give, and end its pod yet. */
     {{{503, NULL, NULL, FAKE_KEEP, 1}, {429, NULL, SAYS_BUDGET, FAKE_KEEP, 1}},
-     EVICTION_LATER,
+     EVICTION_DOUBTED,
      2,
      100,
+     "disruption budget"},
+    {{{201, NULL, NULL, FAKE_NO_REPLY, 1}, {429, NULL, SAYS_BUDGET, FAKE_KEEP, 1}},
+     EVICTION_DOUBTED,
+     2,
+     100,
+     "disruption budget"},
+    {{{429, "1", SAYS_OVERLOAD, FAKE_KEEP, 1}, {429, NULL, SAYS_BUDGET, FAKE_KEEP, 1}},
+     EVICTION_LATER,
+     2,
+     1000,
      "disruption budget"},
 };
 
@@ -121,6 +132,16 @@ START_TEST(what_was_never_sent_was_not_done)
     ck_assert_int_eq(eviction_send(client, &web, false, &error), EVICTION_FAILED);
     ck_assert_ptr_nonnull(strstr(error->message, "no connection"));
     fake_server_refuse(server, false);
+}
+END_TEST
+
+/* Whichever attempt arrives, it does nothing. */
+START_TEST(what_was_only_tried_is_not_doubted)
+{
+    answer("/eviction ", 1, 503, NULL);
+    answer("/eviction ", 1, 429, SAYS_BUDGET);
+    ck_assert_int_eq(eviction_send(client, &web, true, NULL), EVICTION_LATER);
+    ck_assert_uint_eq(fake_server_count(server), 2);
 }
 END_TEST
 
@@ -254,6 +275,7 @@ int main(void)
     tcase_add_checked_fixture(tests, evicting_begin, evicting_end);
     tcase_add_loop_test(tests, each_answer_has_its_outcome, 0, G_N_ELEMENTS(outcomes));
     tcase_add_test(tests, what_was_never_sent_was_not_done);
+    tcase_add_test(tests, what_was_only_tried_is_not_doubted);
     tcase_add_loop_test(tests, the_pod_of_that_uid_is_evicted, 0, 2);
     tcase_add_test(tests, an_event_is_posted_once);
     tcase_add_loop_test(tests, a_pod_is_read_as_it_is, 0, G_N_ELEMENTS(pods));
