@@ -132,7 +132,7 @@ struct gates {
     uint32_t all;       /* asked of every node */
     uint32_t marked;    /* asked of nodes with their mark */
     uint32_t by_fields; /* asked of nodes that concern them */
-    uint32_t limits;    /* those of `all` that limit amounts */
+    uint32_t limits;    /* those that limit amounts, and are asked */
 };
 
 /* Borrows the parts, the ground, and the strings of `who`. `without_limits`: they are measured, and not asked. */

@@ -22,7 +22,7 @@
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
  *   {"n":10,"kind":"rejected","key":UID,"result":"admission","confirmed":true}
- *                                                  kubelet rejected the pod (queue/rejects.h); confirmed:
+ *                                                  kubelet rejected the pod (wire/rejection.h); confirmed:
  *                                                  its plugin answered, and said no
  *
  *   {"n":10,"kind":"move","key":UID,"result":"moved","plan":"kube-system/empty-n1","namespace":NS,

@@ -5,7 +5,7 @@
  * there: instances of before its start, and what it could not take down while another pod computes
  * (Project-HAMi/HAMi@v2.10.0:pkg/device-plugin/nvidiadevice/nvinternal/plugin/migmgr.go:366, 456-466, 500-513). So the
  * place is left alone for FAILED_PLACE_MS, for pods of the namespace whose pod failed: whoever may write a
- * pod's status can say that it was rejected. For rejects*.c alone, which have the times.
+ * pod's status can say that it was rejected. For this folder alone, which has the times.
  */
 #include "json/json.h"
 
