@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group beside device plugins that serve one pod at a time: it begins when all of them take their pods, and
  * so is never left half behind one that is slow or silent. Looks of bind, without threads. */
+#include "base/log.h"
+#include "base/metrics.h"
 #include "core/ledger.h"
 #include "verbs/bind/attempt.h"
 #include "verbs/extender.h"
@@ -376,6 +378,22 @@ START_TEST(without_the_option_no_object_declares_a_group)
 }
 END_TEST
 
+START_TEST(a_group_too_many_is_counted)
+{
+    const uint64_t before = metrics_counted(COUNTER_OBJECTS_BAD, FEED_POD_GROUPS);
+
+    teardown();
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    extender.store = store_new(&(struct store_options){.gangs = true});
+    for (int i = 0; i < GANGS_NAMESPACE_MAX + 2; i++) {
+        g_autofree char *name = g_strdup_printf("g%d", i);
+        const struct pod_group_view group = {.ns = "ml", .name = name, .min = 2};
+        store_apply_object(extender.store, FEED_POD_GROUPS, &group);
+    }
+    ck_assert_uint_eq(metrics_counted(COUNTER_OBJECTS_BAD, FEED_POD_GROUPS), before + 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gang_plugins");
@@ -393,5 +411,6 @@ int main(void)
     tcase_add_test(tests, no_more_on_a_node_than_its_plugin_serves_in_time);
     tcase_add_test(tests, a_list_ends_groups_of_its_own_kind);
     tcase_add_test(tests, without_the_option_no_object_declares_a_group);
+    tcase_add_test(tests, a_group_too_many_is_counted);
     return suite_run(suite);
 }
