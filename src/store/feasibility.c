@@ -194,12 +194,22 @@ static enum reason pass_gates(struct feasibility *question, const struct node *n
     return reason;
 }
 
+/* Once for a node, whichever questions come of it. */
+static uint32_t gates_todo(struct feasibility *question, const struct node *node)
+{
+    if (question->judged != node || !node) {
+        question->judged = node;
+        question->todo = gates_of(&question->gates, node);
+    }
+    return question->todo;
+}
+
 static enum reason ask(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement)
 {
     const bool limited = question->gates.limits != 0;
     const bool calm = question->calm = is_calm(question, node);
-    const uint32_t todo = gates_of(&question->gates, node);
+    const uint32_t todo = gates_todo(question, node);
     enum reason reason;
 
     forget_last(question);
@@ -370,7 +380,7 @@ bool feasibility_is_plain(const struct feasibility *question)
 bool feasibility_lasts_beside_limits(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && !node->heartbeat.dialect &&
-           feasibility_is_plain_beside_limits(question) && gates_of(&question->gates, node) == 0 &&
+           feasibility_is_plain_beside_limits(question) && gates_todo(question, node) == 0 &&
            (is_calm(question, node) || (!hints_of(question->hints, node->name) &&
                                         nominees_see(&question->nominees, node) == node));
 }

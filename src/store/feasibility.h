@@ -61,6 +61,8 @@ struct feasibility {
 
     /* Of the node that was asked about last: */
     bool calm;               /* it was not flagged */
+    const struct node *judged; /* of which `todo` is */
+    uint32_t todo;             /* gates that have to be asked */
     bool limited;            /* nothing but limits and what is asked after them may have objected */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
     struct what_if *left;    /* the same as a gate has narrowed it */
