@@ -39,9 +39,9 @@ struct door_order {
     struct permits *permits; /* NULL: a command, by the rights of its user */
     bool force;              /* pods as well that no controller creates again */
     const char *ns, *name;
-    const char *uid;               /* another pod of that name is left alone; NULL: any */
-    const char *note;              /* for its Event: why it ends; NULL: none */
-    const char *whom;              /* for whom it ends: not said to the pod's owner */
+    const char *uid;   /* another pod of that name is left alone; NULL: any */
+    const char *note;  /* for its Event: why it ends; NULL: none */
+    const char *whom;  /* for whom it ends: not said to the pod's owner */
     char **ret_untold; /* why that Event was not written; free with g_free. NULL: nobody asks */
     struct leadership *leadership; /* NULL: the only replica, or a command */
     uint64_t term;                 /* in which the caller began */

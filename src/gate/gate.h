@@ -23,7 +23,7 @@ struct what_if;
 /* Of a question, as the gates see it. */
 struct gate_who {
     const struct pod_view *pod; /* NULL: of another pod than the call's */
-    const char *uid, *ns; /* never NULL; "": not known */
+    const char *uid, *ns;       /* never NULL; "": not known */
     int64_t priority;
     const struct request *request;
     int64_t now_ns, now_ms;

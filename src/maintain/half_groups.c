@@ -20,13 +20,13 @@ struct half_groups {
     struct leadership *leadership;
     struct permits *permits;
     struct worker worker;
-    GHashTable *sent;   /* UIDs of pods that are about to end */
-    GHashTable *turns;  /* namespace -> guint64 *: the turn in which a group of it was tried last */
+    GHashTable *sent;  /* UIDs of pods that are about to end */
+    GHashTable *turns; /* namespace -> guint64 *: the turn in which a group of it was tried last */
     GHashTable *
         owners; /* title of a group -> UID of the controller of one of its pods, or ""; those that are known */
     struct pauses *pauses; /* of groups that could not be ended */
-    uint64_t turn;      /* the last */
-    uint64_t term;      /* in which it was looked last */
+    uint64_t turn;         /* the last */
+    uint64_t term;         /* in which it was looked last */
 };
 
 struct bound_pod {

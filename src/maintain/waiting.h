@@ -17,11 +17,11 @@
 struct waiting_query {
     struct relocation_query relocation; /* whose goal is left to be set */
     int64_t waited_ms;
-    int64_t now_s;      /* Unix time */
-    GHashTable *passed; /* UIDs of pods that are passed over, as keys; NULL: none */
+    int64_t now_s;               /* Unix time */
+    GHashTable *passed;          /* UIDs of pods that are passed over, as keys; NULL: none */
     const struct pauses *pauses; /* of those whose pods are, likewise */
-    bool asking;        /* only pods about which filter was asked in the last six minutes */
-    GHashTable *turns;  /* by waiting_turns_new, kept from look to look; NULL: all begin anew */
+    bool asking;       /* only pods about which filter was asked in the last six minutes */
+    GHashTable *turns; /* by waiting_turns_new, kept from look to look; NULL: all begin anew */
 };
 
 /* Which namespace had its turn when. */

@@ -107,8 +107,8 @@ struct record {
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
-    int64_t change_ms; /* monotonic: since when a node is being changed; 0: it is not */
-    bool confirmed;    /* OBSERVED_ASKED_POD: as good as the watch's word */
+    int64_t change_ms;             /* monotonic: since when a node is being changed; 0: it is not */
+    bool confirmed;                /* OBSERVED_ASKED_POD: as good as the watch's word */
     const struct dialect *dialect; /* of a promise */
     enum bind_result result; /* OBSERVED_CONCLUSION; of a look: BOUND if it booked something */
     enum verb verb;          /* OBSERVED_CALL */

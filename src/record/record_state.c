@@ -32,7 +32,7 @@ struct known {
 
 struct record_state {
     GHashTable *objects[FEEDS_MAX]; /* key -> struct known * */
-    GHashTable *promises;        /* "DIALECT/UID" -> struct known *: those that are stray */
+    GHashTable *promises;           /* "DIALECT/UID" -> struct known *: those that are stray */
     GHashTable *bookings;        /* pod's UID -> struct known * */
     uint32_t generation[FEEDS_MAX];
     bool listing[FEEDS_MAX];

@@ -16,7 +16,7 @@ struct kind_of_pod {
     pod_needs *needs;
     struct request *request; /* NULL: no GPU, or not understood */
     double gpus;             /* occupancy_of_request; 0 without a request */
-    const uint8_t *barred; /* as struct scheduler_pod has it; pods that are alike share it */
+    const uint8_t *barred;   /* as struct scheduler_pod has it; pods that are alike share it */
     enum pod_kind kind;
     bool filtered;
     struct simulation_gang *gang; /* it comes with others; NULL: alone */

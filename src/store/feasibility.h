@@ -60,7 +60,7 @@ struct feasibility {
     uint32_t flags; /* the round in which those were flagged of which more matters; 0: none were */
 
     /* Of the node that was asked about last: */
-    bool calm;               /* it was not flagged */
+    bool calm;                 /* it was not flagged */
     const struct node *judged; /* of which `todo` is */
     uint32_t todo;             /* gates that have to be asked */
     bool limited;            /* nothing but limits and what is asked after them may have objected */

@@ -102,7 +102,7 @@ struct observation {
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct part *part;      /* gate/part.h */
     const void *image;            /* complete */
-    const char *coming; /* JSON */
+    const char *coming;           /* JSON */
     const struct demand *demand;
     bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
     const struct idleness *idleness; /* NULL: none */

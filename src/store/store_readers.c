@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define COPIED_AT_ONCE 4  /* pods that wait */
+#define COPIED_AT_ONCE 4       /* pods that wait */
 #define COUNTED_AT_ONCE 256    /* pods, for quotas */
 #define COUNT_HOLDS_MAX 100000 /* others may change pods faster than they are counted */
 #define TOLD_AT_ONCE 64   /* holds of the lock, by store_tell_ledger */

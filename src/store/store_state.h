@@ -79,9 +79,9 @@ struct store {
     } kept[FEEDS_MAX]; /* by kinds (kinds/kind.h) */
     uint32_t generation[FEEDS_MAX];
     bool synced[FEEDS_MAX];
-    GHashTable *claim_views; /* node name -> hash of the claims that its annotation shows, not 0 */
-    char *claims_trouble;    /* why the claims cannot be read, or NULL */
-    char *trouble[FEEDS_MAX];   /* why it cannot be read, or NULL */
+    GHashTable *claim_views;  /* node name -> hash of the claims that its annotation shows, not 0 */
+    char *claims_trouble;     /* why the claims cannot be read, or NULL */
+    char *trouble[FEEDS_MAX]; /* why it cannot be read, or NULL */
     char *unwatched[FEEDS_MAX]; /* why no watch of it lives, or NULL */
     bool listing[FEEDS_MAX];    /* a list has begun that has not ended */
     bool spared[FEEDS_MAX];     /* and its end sweeps nothing */

@@ -29,7 +29,7 @@ struct explained_reason {
     const char *classes; /* as --classes has them */
     enum reason reason;
     const char *rule; /* the reason by its code, where it is a gate's */
-    const char *why; /* of the node */
+    const char *why;  /* of the node */
 };
 
 static struct classes *classes;

@@ -13,10 +13,10 @@
 
 static struct store *cluster;
 static int n_members;
-static int n_ending;  /* members that another replica has evicted */
-static int n_foreign; /* members that somebody else has bound, without their group */
-static int n_needed;  /* 0: one more than are bound */
-static int n_evil;    /* groups of another namespace, whose pods one controller makes */
+static int n_ending;           /* members that another replica has evicted */
+static int n_foreign;          /* members that somebody else has bound, without their group */
+static int n_needed;           /* 0: one more than are bound */
+static int n_evil;             /* groups of another namespace, whose pods one controller makes */
 static uint32_t per_namespace; /* that may end in a minute; 0: any number */
 
 /* --- a replica ------------------------------------------------------------------------------------ */

@@ -32,7 +32,7 @@ struct ledger {
     uint32_t n_places;
     uint64_t changes; /* ledger_changes */
     uint64_t newest;  /* no node that is gone was of this version or a later one */
-    uint64_t supply; /* the sum of the nodes' hardware */
+    uint64_t supply;  /* the sum of the nodes' hardware */
     size_t n_cards;
     uint64_t freed;     /* counts what may have made room */
     uint64_t all_freed; /* the same, when it last may have on every node */

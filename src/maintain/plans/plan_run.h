@@ -19,7 +19,7 @@ struct plan_run_args {
                          * clock_ms */
     struct pauses *waiters; /* of those for whom no moves helped, or in vain */
     struct pauses *stayed;  /* of controllers of which a pod has not moved */
-    GHashTable *turns; /* of those who wait (waiting_turns_new) */
+    GHashTable *turns;      /* of those who wait (waiting_turns_new) */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
 };
