@@ -438,7 +438,7 @@ static void look_at_node(const struct look *from, struct store *store, const cha
         look_at_fullness(&look, &node->cards[i]);
     if (node && node->present)
         look_at_numbers(&look);
-    node_backoff_each(parts_of(store_parts(store), &part_node_backoff), name, find_backoff, &look);
+    node_backoff_each(store_part(store, &part_node_backoff), name, find_backoff, &look);
     strays_each(store_strays(store), name, find_promise, &look);
     store_unlock(store);
 }

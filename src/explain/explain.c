@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "explain/trial.h"
 #include "explain/messages/messages.h"
+#include "gate/idle_pods/idle_pods.h"
 #include "wire/constraints.h"
 
 #include <gpuledger/error.h>
@@ -437,7 +438,8 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
 static int64_t tell_idle(const struct store *copy, const struct allocation *held)
 {
     const int64_t now_ns = g_get_real_time() * 1000;
-    const int64_t since_ms = idleness_since(store_idleness(copy), held, now_ns);
+    const int64_t since_ms =
+        idleness_since(idle_pods_known(store_part(copy, &part_idle_pods)), held, now_ns);
 
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }

@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "core/node.h"
 #include "explain/cpu_victims.h"
+#include "gate/idle_pods/idle_pods.h"
 #include "verbs/preempt/preempt_node.h"
 
 #include <stdlib.h>
@@ -181,7 +182,8 @@ static size_t name_victims(const struct search *search, struct attempt *attempt)
 static int64_t idle_s(const struct preview_query *query, const struct allocation *allocation)
 {
     const int64_t now_ns = query->moment->now_ns;
-    const int64_t since_ms = idleness_since(store_idleness(query->copy), allocation, now_ns);
+    const int64_t since_ms = idleness_since(
+        idle_pods_known(store_part(query->copy, &part_idle_pods)), allocation, now_ns);
 
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }
@@ -455,7 +457,7 @@ struct preview *preview_find(const struct preview_query *query)
         .now_ns = query->moment->now_ns,
         .budgets = query->budgets,
         .allowed = allowed,
-        .idleness = store_idleness(query->copy),
+        .idleness = idle_pods_known(store_part(query->copy, &part_idle_pods)),
     };
     for (guint i = 0; i < nodes->len && !search.found->why; i++) {
         const struct node *node = nodes->pdata[i];

@@ -24,6 +24,13 @@ enum part_source {
     PART_OF_CALLS,   /* also from what the verbs did, so that a record has to tell it */
 };
 
+/* How far a part has been copied; of what the numbers are the part knows. */
+struct part_cursor {
+    guint members, others;
+    uint64_t last;
+};
+#define PART_BEGIN ((struct part_cursor){G_MAXUINT, G_MAXUINT, 0})
+
 enum pod_change_kind {
     POD_CHANGE_STARTED,  /* kubelet has admitted it */
     POD_CHANGE_REJECTED, /* kubelet has failed it; the ledger still has its allocation */
@@ -38,9 +45,9 @@ struct pod_change {
 /* The part as it is at one moment, taken a few members at a time while it changes, and as a record has it. */
 struct part_image {
     const char *kind; /* of the line in a record */
-    void *(*begin)(void *self);
-    bool (*take)(void *image); /* some more; false: it is complete */
-    void (*encode)(struct json_writer *writer, const void *image);
+    void *(*begin)(void *self); /* NULL: there is nothing to record */
+    bool (*take)(void *image);  /* some more; false: it is complete. NULL: it is at once */
+    void (*encode)(struct json_writer *writer, void *image); /* once, of a complete one */
     void (*free)(void *image);
     /* Takes what a record says for what is known. False: it cannot be understood. */
     bool (*learn)(void *self, struct json_arena *arena, const cJSON *object, GError **error);
@@ -60,7 +67,7 @@ struct part {
     void *(*start)(const struct part_base *base, const void *settings);
     void (*stop)(void *self);
     /* The next few members of another store's, from PART_BEGIN on, not all of one moment. False: that was all. */
-    bool (*copy)(void *self, const void *from, guint *at);
+    bool (*copy)(void *self, const void *from, struct part_cursor *at);
     /* True: pods that were refused on the pod's node may be let in. */
     bool (*pod)(void *self, const struct pod_change *change);
     /* The Node as it is now, NULL: it is gone. Returns the same. */
@@ -87,11 +94,11 @@ struct part_set {
     struct part_settings settings[PART_ROWS_MAX + 1]; /* as given to parts_start; owned */
 };
 
-#define PART_BEGIN G_MAXUINT
-
 /* Copies the settings. `list` NULL: there are none. */
 void parts_start(struct part_set *parts, struct ledger *ledger, const struct part_settings *list);
 void parts_stop(struct part_set *parts);
+/* Its place in the table. */
+size_t part_place(const struct part *part);
 /* The state of one; NULL: it is off. */
 void *parts_of(const struct part_set *parts, const struct part *part);
 bool parts_pod(struct part_set *parts, const struct pod_change *change);

@@ -27,13 +27,18 @@ void parts_stop(struct part_set *parts)
         g_free((void *)parts->settings[i].settings);
 }
 
+size_t part_place(const struct part *part)
+{
+    size_t place = 0;
+
+    while (parts_table[place] != part)
+        place++;
+    return place;
+}
+
 void *parts_of(const struct part_set *parts, const struct part *part)
 {
-    for (size_t i = 0; parts_table[i]; i++) {
-        if (parts_table[i] == part)
-            return parts->selves[i];
-    }
-    return NULL;
+    return parts->selves[part_place(part)];
 }
 
 bool parts_pod(struct part_set *parts, const struct pod_change *change)

@@ -18,13 +18,12 @@ static void add_left_out(const struct node_backoff_row *row, void *data)
 GHashTable *view_left_out(struct store *store)
 {
     GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    guint at = PART_BEGIN;
+    struct part_cursor at = PART_BEGIN;
     bool more;
 
     do {
         store_lock_again(store);
-        more = node_backoff_walk(parts_of(store_parts(store), &part_node_backoff), &at,
-                                 add_left_out, names);
+        more = node_backoff_walk(store_part(store, &part_node_backoff), &at, add_left_out, names);
         store_unlock(store);
     } while (more);
     return names;

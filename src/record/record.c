@@ -6,7 +6,6 @@
 #include "store/kinds/kind.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
-#include "record/usage_told.h"
 #include "wire/constraints.h"
 #include "wire/rejection.h"
 #include "gate/part.h"
@@ -22,7 +21,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_POD_ENDED] = {"pod-gone", .is_event = true},
     [OBSERVED_POD_VANISHED] = {"pod-vanished", .is_event = true},
     [OBSERVED_ASKED_POD] = {"settle", .is_event = true, .has_object = true},
-    [OBSERVED_USAGE] = {"usage", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_GANGS] = {"gangs", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_POLICY] = {"policy", .is_event = true},
     [OBSERVED_ARRIVALS] = {"arrivals", .is_event = true, .has_object = true, .latest = true},
@@ -340,9 +338,6 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_OBJECT_GONE:
         record->key = object_key(what->view);
         kinds[what->feed]->encode(begin_object(record, writer, "object"), what->view);
-        break;
-    case OBSERVED_USAGE:
-        usage_told_encode(begin_object(record, writer, "object"), what->idleness);
         break;
     case OBSERVED_GANGS:
         gangs_encode(begin_object(record, writer, "object"), what->gangs);

@@ -42,7 +42,7 @@
  *                                                  (record/learned.h), and go on from
  *   {"n":12,"kind":"outlook-begun"}                a value model is being made of what is known here, and
  *   {"n":13,"kind":"outlook"}                      decisions go by it from here on
- *   {"n":12,"kind":"usage","object":{…}}           which pods are idle (record/usage_told.h)
+ *   {"n":12,"kind":"usage","object":{…}}           which pods are idle (gate/idle_pods/idle_pods_told.h)
  *   {"n":12,"kind":"ledger","object":{…}}          what every pod holds, where a file ends;
  *                                                  so does "object" of the last line, "end"
  *

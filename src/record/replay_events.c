@@ -3,7 +3,6 @@
 #include "record/replay_state.h"
 #include "store/kinds/kind.h"
 #include "record/queue_state.h"
-#include "record/usage_told.h"
 #include "wire/claim_sheet.h"
 #include "core/constraints.h"
 #include "wire/rejection.h"
@@ -227,16 +226,6 @@ static bool apply_claims(struct replay *replay, const struct record_line *line, 
     return true;
 }
 
-static bool take_usage(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct idleness *idleness = usage_told_decode(replay->arena, line->object, error);
-
-    if (!idleness)
-        return false;
-    store_take_idleness(replay->extender.store, idleness);
-    return true;
-}
-
 static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
 {
     const struct policy *policy = policy_find(line->policy);
@@ -364,7 +353,6 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [OBSERVED_OBJECT] = apply_object,
     [OBSERVED_OBJECT_GONE] = remove_object,
     [OBSERVED_GANGS] = learn_gangs,
-    [OBSERVED_USAGE] = take_usage,
     [OBSERVED_CLAIMS] = apply_claims,
     [OBSERVED_POLICY] = set_policy,
     [OBSERVED_OUTLOOK_BEGUN] = begin_outlook,

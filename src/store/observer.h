@@ -41,7 +41,6 @@ enum observed {
     OBSERVED_COMING,       /* coming: whose room is kept on their way */
     OBSERVED_LEDGER,       /* held: a node of it */
     OBSERVED_LEARNED,      /* demand */
-    OBSERVED_USAGE,        /* idleness */
     OBSERVED_GANGS,        /* gangs: what has come of groups by now */
     OBSERVED_PROMISE,      /* stray: it is so */
     OBSERVED_PROMISE_GONE, /* stray: its dialect and UID: it is not */
@@ -101,11 +100,10 @@ struct observation {
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct part *part;      /* gate/part.h */
-    const void *image;            /* complete */
+    void *image;                  /* complete */
     const char *coming;           /* JSON */
     const struct demand *demand;
     bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
-    const struct idleness *idleness; /* NULL: none */
     const struct observed_move *move;
     const struct observed_eviction *eviction;
     const struct stray *stray;

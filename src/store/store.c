@@ -131,7 +131,6 @@ void store_free(struct store *store)
     g_hash_table_unref(store->marks);
     g_hash_table_unref(store->claim_views);
     g_free(store->claims_trouble);
-    idleness_unref(store->idleness);
     g_hash_table_unref(store->expecting);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);

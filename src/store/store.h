@@ -34,7 +34,6 @@
 #include "queue/books/verdicts.h"
 #include "store/seals/sealing.h"
 #include "json/json.h"
-#include "policy/idleness.h"
 
 #include <gpuledger/dialect.h>
 #include <pthread.h>
@@ -232,12 +231,6 @@ const struct elastic_quotas *store_elastic_quotas(const struct store *store);
 /* Under the lock. */
 const struct budgets *store_budgets(const struct store *store);
 
-/* Under the lock: which pods are idle, by a source outside; NULL: there is none. Decides nothing but the
- * order of victims. */
-struct idleness *store_idleness(const struct store *store);
-/* From now on it is this. Takes the lock itself. */
-void store_take_idleness(struct store *store, struct idleness *take_idleness);
-
 /* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
  * admission stays so. */
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
@@ -319,6 +312,8 @@ void store_tell_move(struct store *store, const struct observed_move *move);
 void store_tell_eviction(struct store *store, const struct observed_eviction *eviction);
 /* Under the lock: what is remembered beside the ledger. */
 const struct part_set *store_parts(const struct store *store);
+/* The state of one part; NULL: it is off. */
+void *store_part(const struct store *store, const struct part *part);
 
 /* Under the lock, in no order: what plans do on nodes. `lives`: it is not over yet. */
 struct plan_mark;
@@ -334,6 +329,9 @@ bool store_learn_coming(struct store *store, struct json_arena *arena, const cJS
 /* The same of a part: what its lines say. */
 bool store_learn_part(struct store *store, const struct part *part, struct json_arena *arena,
                       const cJSON *object, GError **error);
+/* The same by `change`, which is called under the lock; then the observer is told of the part. */
+void store_change_part(struct store *store, const struct part *part,
+                       void (*change)(void *self, void *data), void *data);
 
 /* All claims on lent quota, as their ConfigMap has them. */
 struct claim_sheet;

@@ -168,26 +168,6 @@ void store_delete_node(struct store *store, const char *name)
     observer_tell(store->observer, &(struct observation){OBSERVED_NODE_GONE, number, .key = name});
 }
 
-/* --- usage ------------------------------------------------------------------------------------- */
-
-void store_take_idleness(struct store *store, struct idleness *take_idleness)
-{
-    store_lock(store);
-    const uint64_t number = observer_number(store->observer);
-    struct idleness *old = store->idleness;
-    store->idleness = idleness_ref(take_idleness);
-    store_unlock(store);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_USAGE, number, .idleness = take_idleness});
-    idleness_unref(old);
-    idleness_unref(take_idleness);
-}
-
-struct idleness *store_idleness(const struct store *store)
-{
-    return store->idleness;
-}
-
 /* --- groups ------------------------------------------------------------------------------------ */
 
 static bool join(struct store *store, const struct pod_view *pod, enum gang_role role,

@@ -45,7 +45,6 @@ static void copy_common(struct store *copy, struct store *store)
     gangs_copy_rooms(copy->gangs, store->gangs);
     nominations_each_group(store->nominations, copy_group,
                            &(struct group_copy){copy->gangs, store->gangs});
-    copy->idleness = idleness_ref(store->idleness);
     store_unlock(store);
 }
 
@@ -92,12 +91,12 @@ static void copy_waits(struct store *copy, struct store *store)
 
 static void copy_part(const struct part *part, void *self, struct store *store)
 {
-    guint at = PART_BEGIN;
+    struct part_cursor at = PART_BEGIN;
     bool more;
 
     do {
         store_lock_again(store);
-        more = part->copy(self, parts_of(&store->parts, part), &at);
+        more = part->copy(self, store_part(store, part), &at);
         store_unlock(store);
     } while (more);
 }
@@ -105,7 +104,7 @@ static void copy_part(const struct part *part, void *self, struct store *store)
 static void copy_parts(struct store *copy, struct store *store)
 {
     for (size_t i = 0; parts_table[i]; i++) {
-        void *self = parts_of(&copy->parts, parts_table[i]);
+        void *self = copy->parts.selves[i];
         if (self && parts_table[i]->copy)
             copy_part(parts_table[i], self, store);
     }

@@ -72,7 +72,6 @@ struct store {
     struct turns *turns;     /* of those that are awaited, where their times must be in order */
     struct sealing *sealing; /* pods by their seals */
     GHashTable *marks;       /* node name -> struct plan_mark * */
-    struct idleness *idleness; /* NULL: no source tells */
     struct {
         void *own;
         void (*free)(void *own);

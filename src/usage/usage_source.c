@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "base/worker.h"
 #include "core/fail.h"
+#include "gate/idle_pods/idle_pods.h"
 #include "kube/secret.h"
 #include "usage/usage_history.h"
 
@@ -180,7 +181,9 @@ static void ask(struct usage_source *source)
     metrics_set(GAUGE_USAGE_ANSWERED, now_ms / 1000);
     usage_history_take(source->history, &reading, now_ms);
     usage_reading_clear(&reading);
-    store_take_idleness(source->store, usage_history_tell(source->history));
+    struct idleness *idleness = usage_history_tell(source->history);
+    store_change_part(source->store, &part_idle_pods, idle_pods_take, &idleness);
+    idleness_unref(idleness); /* the one before */
 }
 
 static void *run(void *data)

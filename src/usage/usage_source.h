@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Asks a Prometheus-compatible server from time to time how busy the cards of pods are, and tells the
- * store which pods are idle (store_take_idleness). A thread of its own; no lock of the store is held while
+ * store which pods are idle (gate/idle_pods/idle_pods.h). A thread of its own; no lock of the store is held while
  * it waits for an answer. What it cannot learn it does not know: nobody is idle then. Failures are logged
  * and counted (COUNTER_USAGE), and the time of the last good answer is a gauge.
  */

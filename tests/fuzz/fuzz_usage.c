@@ -5,7 +5,7 @@
  */
 #include "target.h"
 
-#include "record/usage_told.h"
+#include "gate/idle_pods/idle_pods_told.h"
 #include "usage/usage_history.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static char *written(const struct idleness *idleness)
     struct json_writer writer;
 
     json_writer_init(&writer, text);
-    usage_told_encode(&writer, idleness);
+    idle_pods_encode(&writer, idleness);
     return g_string_free(text, FALSE);
 }
 
@@ -45,7 +45,7 @@ static void check_told(const struct idleness *idleness)
     const cJSON *object = json_parse(arena, text, strlen(text), NULL);
 
     FUZZ_CHECK(object);
-    g_autoptr(idleness) again = usage_told_decode(arena, object, NULL);
+    g_autoptr(idleness) again = idle_pods_decode(arena, object, NULL);
     FUZZ_CHECK(again);
     g_autofree char *same = written(again);
     FUZZ_CHECK(g_str_equal(text, same));

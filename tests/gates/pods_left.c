@@ -107,7 +107,7 @@ static bool order(void *of, const char *verb, const char *name)
 }
 
 /* All at once: there are few. */
-static bool copy(void *of, const void *from, guint *at)
+static bool copy(void *of, const void *from, struct part_cursor *at)
 {
     GHashTableIter iter;
     gpointer name, seen;
@@ -115,7 +115,6 @@ static bool copy(void *of, const void *from, guint *at)
     g_hash_table_iter_init(&iter, ((const struct pods_left *)from)->nodes);
     while (g_hash_table_iter_next(&iter, &name, &seen))
         put(of, name, ((const struct seen *)seen)->n, ((const struct seen *)seen)->ns);
-    *at = 0;
     return false;
 }
 
@@ -124,18 +123,12 @@ static bool copy(void *of, const void *from, guint *at)
 static void *begin(void *of)
 {
     struct pods_left *image = start(NULL, NULL);
-    guint at = PART_BEGIN;
 
-    copy(image, of, &at);
+    copy(image, of, NULL);
     return image;
 }
 
-static bool take(void *image)
-{
-    return false;
-}
-
-static void encode(struct json_writer *writer, const void *image)
+static void encode(struct json_writer *writer, void *image)
 {
     g_autoptr(GList) names = g_hash_table_get_keys(((const struct pods_left *)image)->nodes);
 
@@ -173,7 +166,7 @@ static bool learn(void *of, struct json_arena *arena, const cJSON *object, GErro
     return true;
 }
 
-static const struct part_image image = {"pods-left", begin, take, encode, stop, learn};
+static const struct part_image image = {"pods-left", begin, NULL, encode, stop, learn};
 
 const struct part part_pods_left = {
     .name = "pods_left",

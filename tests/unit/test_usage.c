@@ -5,6 +5,7 @@
 
 #include "base/metrics.h"
 #include "fake_server.h"
+#include "gate/idle_pods/idle_pods.h"
 #include "suite.h"
 #include "usage/usage_history.h"
 
@@ -272,7 +273,7 @@ static bool is_idle(int64_t at_ms)
     const struct allocation pod = {.ns = "ml", .name = "a"};
 
     store_lock(known);
-    const struct idleness *told = store_idleness(known);
+    const struct idleness *told = idle_pods_known(store_part(known, &part_idle_pods));
     const int64_t now_ms = told && at_ms == 0 ? idleness_until(told) - 1 : at_ms;
     const bool idle = idleness_since(told, &pod, now_ms * 1000000) > 0;
     store_unlock(known);

@@ -159,14 +159,14 @@ void node_backoff_each(const struct node_backoff *self, const char *node, node_b
         visit_site(site, visit, data);
 }
 
-bool node_backoff_walk(const struct node_backoff *self, guint *at, node_backoff_visit visit,
-                       void *data)
+bool node_backoff_walk(const struct node_backoff *self, struct part_cursor *at,
+                       node_backoff_visit visit, void *data)
 {
     const struct roll_entry *entry;
 
-    for (int i = 0; i < WALKED_AT_ONCE && (entry = roll_walk(&self->roll, at)); i++)
+    for (int i = 0; i < WALKED_AT_ONCE && (entry = roll_walk(&self->roll, &at->members)); i++)
         visit_site((const struct site *)entry, visit, data);
-    return *at > 0;
+    return at->members > 0;
 }
 
 char *node_backoff_text(const struct node_backoff_row *backoff, int64_t now_ms)

@@ -59,7 +59,7 @@ typedef void (*node_backoff_visit)(const struct node_backoff_row *row, void *dat
 void node_backoff_each(const struct node_backoff *self, const char *node, node_backoff_visit visit,
                        void *data);
 /* Those of a few nodes of all, from PART_BEGIN on, in no order, some perhaps twice. False: that was all. */
-bool node_backoff_walk(const struct node_backoff *self, guint *at, node_backoff_visit visit,
-                       void *data);
+bool node_backoff_walk(const struct node_backoff *self, struct part_cursor *at,
+                       node_backoff_visit visit, void *data);
 /* "is left out for 8 s more, for pods of namespace ml". `now_ms` 0: without times. Free with g_free. */
 char *node_backoff_text(const struct node_backoff_row *row, int64_t now_ms);

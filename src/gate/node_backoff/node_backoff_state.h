@@ -66,7 +66,7 @@ bool node_backoff_drop_node(struct node_backoff *self, const char *node);
 void node_backoff_clear(struct node_backoff *self);
 /* Into `data`, another one's state; for struct part and for images. */
 void node_backoff_copy_site(const struct roll_entry *entry, void *data);
-bool node_backoff_copy(void *self, const void *from, guint *at);
+bool node_backoff_copy(void *self, const void *from_self, struct part_cursor *at);
 
 /* node_backoff.c: pods of the dialect, and of the namespace unless it is NULL, that are under way to the node. Of a
  * backoff that is not NULL those that it concerns. */

@@ -93,7 +93,7 @@ static gint compare_sites(gconstpointer a, gconstpointer b)
     return order ? order : strcmp(left->dialect->name, right->dialect->name);
 }
 
-static void encode(struct json_writer *writer, const void *data)
+static void encode(struct json_writer *writer, void *data)
 {
     const struct image *image = data;
     g_autoptr(GPtrArray) sites = g_ptr_array_copy(image->copy->roll.entries, NULL, NULL);

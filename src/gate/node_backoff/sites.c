@@ -215,12 +215,12 @@ void node_backoff_copy_site(const struct roll_entry *entry, void *data)
     failed_places_copy(site->places, known->places);
 }
 
-bool node_backoff_copy(void *self, const void *from_self, guint *at)
+bool node_backoff_copy(void *self, const void *from_self, struct part_cursor *at)
 {
     const struct node_backoff *from = from_self;
     const struct roll_entry *entry;
 
-    for (int i = 0; i < NODE_BACKOFF_COPIED && (entry = roll_walk(&from->roll, at)); i++)
+    for (int i = 0; i < NODE_BACKOFF_COPIED && (entry = roll_walk(&from->roll, &at->members)); i++)
         node_backoff_copy_site(entry, self);
-    return *at > 0;
+    return at->members > 0;
 }

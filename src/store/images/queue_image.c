@@ -3,6 +3,7 @@
 
 #include "policy/demand.h"
 #include "store/booking.h"
+#include "store/images/part_picture.h"
 #include "store/node_walk.h"
 #include "store/store_state.h"
 
@@ -14,14 +15,11 @@ struct queue_image {
     uint64_t arrivals_number; /* 0: they are not in it, as with the others */
     struct waits_image *waits;
     uint64_t waits_number;
-    void *parts[PART_ROWS_MAX]; /* images, in the order of the table */
-    uint64_t part_numbers[PART_ROWS_MAX];
+    struct part_picture parts[PART_ROWS_MAX]; /* in the order of the table */
     char *coming;
     uint64_t coming_number;
     struct gangs_image *gangs;
     uint64_t gangs_number;
-    struct idleness *idleness;
-    uint64_t idleness_number;
     struct demand *learned;
     bool bare;       /* a model is made of it before decisions go by one */
     uint64_t number; /* the last; 0: there was none for some part */
@@ -69,15 +67,18 @@ static bool begin_waits(struct queue_image *image)
 
 static bool begin_parts(struct queue_image *image)
 {
-    const struct part_set *parts = &image->store->parts;
+    const struct store *store = image->store;
 
     for (size_t i = 0; parts_table[i]; i++) {
-        if (!parts->selves[i] || !parts_table[i]->image)
+        if (!store->parts.selves[i] || !parts_table[i]->image)
             continue;
-        image->part_numbers[i] = next_number(image);
-        if (image->part_numbers[i] == 0)
+        image->parts[i] =
+            part_picture_begin(parts_table[i], store->parts.selves[i], store->observer);
+        if (!image->parts[i].image)
+            continue;
+        image->number = image->parts[i].number;
+        if (image->number == 0)
             return false;
-        image->parts[i] = parts_table[i]->image->begin(parts->selves[i]);
     }
     return true;
 }
@@ -87,21 +88,8 @@ static bool take_parts(struct queue_image *image)
     bool more = false;
 
     for (size_t i = 0; parts_table[i] && !more; i++)
-        more = image->parts[i] && parts_table[i]->image->take(image->parts[i]);
+        more = part_picture_take(&image->parts[i]);
     return more;
-}
-
-static void tell_parts(struct queue_image *image)
-{
-    for (size_t i = 0; parts_table[i]; i++) {
-        if (!image->parts[i])
-            continue;
-        observer_tell(image->store->observer,
-                      &(struct observation){OBSERVED_PART, image->part_numbers[i],
-                                            .feed = (enum feed)i, .part = parts_table[i],
-                                            .image = image->parts[i]});
-        parts_table[i]->image->free(image->parts[i]);
-    }
 }
 
 static bool begin_coming(struct queue_image *image)
@@ -157,16 +145,6 @@ static bool begin_gangs(struct queue_image *image)
     return image->gangs_number > 0;
 }
 
-static bool begin_usage(struct queue_image *image)
-{
-    if (!image->store->idleness)
-        return true;
-    image->idleness_number = next_number(image);
-    if (image->idleness_number > 0)
-        image->idleness = idleness_ref(image->store->idleness);
-    return image->idleness_number > 0;
-}
-
 static bool begin_learned(struct queue_image *image)
 {
     struct store *store = image->store;
@@ -187,8 +165,8 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_claims, begin_arrivals, begin_waits, begin_parts,
-        begin_coming, begin_gangs,    begin_usage, begin_learned,
+        begin_claims, begin_arrivals, begin_waits,   begin_parts,
+        begin_coming, begin_gangs,    begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -237,13 +215,12 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .arrivals = take_image->arrivals});
     observer_tell(observer, &(struct observation){OBSERVED_WAITS, take_image->waits_number,
                                                   .waits = take_image->waits});
-    tell_parts(take_image);
+    for (size_t i = 0; parts_table[i]; i++)
+        part_picture_tell(&take_image->parts[i], observer);
     observer_tell(observer, &(struct observation){OBSERVED_COMING, take_image->coming_number,
                                                   .coming = take_image->coming});
     observer_tell(observer, &(struct observation){OBSERVED_GANGS, take_image->gangs_number,
                                                   .gangs = take_image->gangs});
-    observer_tell(observer, &(struct observation){OBSERVED_USAGE, take_image->idleness_number,
-                                                  .idleness = take_image->idleness});
     observer_tell(observer,
                   &(struct observation){OBSERVED_LEARNED, take_image->learned ? number : 0,
                                         .demand = take_image->learned, .bare = take_image->bare});
@@ -254,7 +231,6 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     waits_image_free(take_image->waits);
     g_free(take_image->coming);
     gangs_image_free(take_image->gangs);
-    idleness_unref(take_image->idleness);
     demand_free(take_image->learned);
     g_free(take_image);
     return number;

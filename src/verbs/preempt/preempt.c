@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "core/ledger.h"
+#include "gate/idle_pods/idle_pods.h"
 #include "store/feasibility.h"
 
 #include <gpuledger/error.h>
@@ -123,7 +124,8 @@ static void look(struct preempt *preempt)
     recall_check(preempt);
     preempt->query.now_ns = preempt->call.moment.now_ns;
     preempt->query.budgets = preempt->budgets = budgets_copy(store_budgets(store));
-    preempt->query.idleness = preempt->idleness = idleness_ref(store_idleness(store));
+    preempt->query.idleness = preempt->idleness =
+        idleness_ref(idle_pods_known(store_part(store, &part_idle_pods)));
     if (!ledger_get(ledger, preempt->args.pod.uid) &&
         gangs_judge(store_gangs(store), preempt->args.pod.uid, preempt->call.moment.now_ms) ==
             GANG_NONE)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/usage_told.h"
+#include "gate/idle_pods/idle_pods_told.h"
 
 #include <gpuledger/error.h>
 
-void usage_told_encode(struct json_writer *writer, const struct idleness *idleness)
+void idle_pods_encode(struct json_writer *writer, const struct idleness *idleness)
 {
     json_begin_object(writer);
     json_key_int(writer, "until", idleness_until(idleness));
@@ -45,7 +45,7 @@ static const struct json_field pod_fields[] = {
     JSON_FIELD_END,
 };
 
-struct idleness *usage_told_decode(struct json_arena *arena, const cJSON *object, GError **error)
+struct idleness *idle_pods_decode(struct json_arena *arena, const cJSON *object, GError **error)
 {
     struct told told = {0};
     const cJSON *item;

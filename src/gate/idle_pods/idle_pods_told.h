@@ -10,7 +10,7 @@
 #include "policy/idleness.h"
 #include "json/json.h"
 
-void usage_told_encode(struct json_writer *writer, const struct idleness *idleness);
+void idle_pods_encode(struct json_writer *writer, const struct idleness *idleness);
 
 /* NULL, with an error, if it cannot be understood. */
-struct idleness *usage_told_decode(struct json_arena *arena, const cJSON *object, GError **error);
+struct idleness *idle_pods_decode(struct json_arena *arena, const cJSON *object, GError **error);
