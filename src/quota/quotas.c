@@ -114,12 +114,20 @@ struct quotas *quotas_dup(const struct quotas *quotas)
     return copy;
 }
 
-void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const char *node)
+void quotas_copy_pod(struct quotas *quotas, const struct quotas *from, const char *uid)
 {
-    const struct mark *mark = g_hash_table_lookup(from->nodes, node);
+    elastic_quotas_copy_pod(quotas->elastic, from->elastic, uid);
+}
+
+void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const struct node *node)
+{
+    const struct mark *mark = g_hash_table_lookup(from->nodes, node->name);
 
     if (mark)
-        quotas_set_node(quotas, node, mark->model, mark->pool);
+        quotas_set_node(quotas, node->name, mark->model, mark->pool);
+    for (guint i = 0; i < node->allocations->len; i++)
+        quotas_copy_pod(quotas, from,
+                        ((const struct allocation *)node->allocations->pdata[i])->uid);
 }
 
 void quotas_free(struct quotas *quotas)

@@ -21,9 +21,11 @@ struct quotas;
 
 struct quotas *quotas_new(void);
 void quotas_free(struct quotas *quotas);
-/* A copy that knows the same, but nothing of nodes; and what is known of one. */
+/* A copy that knows the same, but nothing of nodes and pods; and what is known of one node and the pods there, or of
+ * one pod that waits. */
 struct quotas *quotas_dup(const struct quotas *quotas);
-void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const char *node);
+void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const struct node *node);
+void quotas_copy_pod(struct quotas *quotas, const struct quotas *from, const char *uid);
 
 /* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. `ret_changed`
  * says whether the text is another one. */

@@ -7,6 +7,7 @@
 #include "policy/demand.h"
 #include "policy/value_model.h"
 #include "store/images/ledger_reader.h"
+#include "store/pods/pods_state.h"
 #include "store/store_state.h"
 
 #include <string.h>
@@ -65,6 +66,7 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
     g_hash_table_insert(copy->pending, g_strdup(uid), pending);
     arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
     nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+    quotas_copy_pod(copy->quotas, store->quotas, uid);
     const bool asked = store->options.gangs || store->options.elastic_quotas;
     const struct pod_rules *rules = asked ? store_rules(store, uid) : NULL;
     if (rules) /* for who looks where a group would go, or who gives back for it */
@@ -110,22 +112,35 @@ static void copy_parts(struct store *copy, struct store *store)
     }
 }
 
+static void forget_copied(struct store *store, const char *uid)
+{
+    store_forget_pending(store, uid);
+    elastic_quotas_leave(quotas_elastic(store->quotas), uid);
+}
+
+/* By way of a store that has only these few: tables of the copy grow while nobody is locked. */
 static void copy_pending(struct store *copy, struct store *store)
 {
     g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(store) few = store_new(&copy->options);
 
     store_arrivals_each(store, note_uid, uids);
-    for (guint i = 0; i < uids->len; i++) {
-        if (i % COPIED_AT_ONCE == 0)
-            store_lock_again(store);
-        copy_pending_pod(copy, store, uids->pdata[i]);
-        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1 || i + 1 == uids->len)
-            store_unlock(store);
+    for (guint from = 0; from < uids->len; from += COPIED_AT_ONCE) {
+        const guint to = MIN(from + COPIED_AT_ONCE, uids->len);
+        store_lock_again(store);
+        for (guint i = from; i < to; i++)
+            copy_pending_pod(few, store, uids->pdata[i]);
+        store_unlock(store);
+        for (guint i = from; i < to; i++) {
+            copy_pending_pod(copy, few, uids->pdata[i]);
+            forget_copied(few, uids->pdata[i]);
+        }
     }
 }
 
 struct copying {
     struct store *copy, *from;
+    struct quotas *some; /* what quotas know of the nodes of one portion */
 };
 
 /* Under the lock: what the image does not have. */
@@ -133,20 +148,26 @@ static void copy_mark(const struct node *node, void *data)
 {
     const struct copying *copying = data;
 
-    quotas_copy_node(copying->copy->quotas, copying->from->quotas, node->name);
+    quotas_copy_node(copying->some, copying->from->quotas, node);
     store_note_policy(copying->copy, node->name, node->policy);
 }
 
 static void copy_nodes(struct store *copy, struct store *store)
 {
     g_autoptr(node_images) images = node_images_new(store, true);
-    struct copying copying = {copy, store};
+    struct copying copying = {copy, store, quotas_new()};
     const GPtrArray *some;
 
     while ((some = node_images_next(images, copy_mark, &copying))) {
-        for (guint i = 0; i < some->len; i++)
-            ledger_copy_node(copy->ledger, node_image_node(g_ptr_array_index(some, i)));
+        for (guint i = 0; i < some->len; i++) {
+            const struct node *node = node_image_node(g_ptr_array_index(some, i));
+            quotas_copy_node(copy->quotas, copying.some, node);
+            ledger_copy_node(copy->ledger, node);
+        }
+        quotas_free(copying.some);
+        copying.some = quotas_new();
     }
+    quotas_free(copying.some);
 }
 
 struct store *store_copy(struct store *store)

@@ -80,16 +80,13 @@ void choices_set(struct elastic_quotas *quotas, const struct pod_view *pod, cons
         keep(quotas, pod->uid, pod->ns, quota);
 }
 
-void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from)
+void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from, const char *uid)
 {
-    GHashTableIter iter;
-    gpointer uid, value;
+    const struct choice *choice = g_hash_table_lookup(from->choices, uid);
 
-    g_hash_table_iter_init(&iter, from->choices);
-    while (g_hash_table_iter_next(&iter, &uid, &value)) {
-        const struct choice *choice = value;
+    drop(quotas, uid);
+    if (choice)
         keep(quotas, uid, choice->ns, choice->quota);
-    }
 }
 
 const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid)

@@ -214,8 +214,6 @@ void elastic_quotas_tie(struct elastic_quotas *quotas, const struct pod_view *po
 struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
 {
     struct elastic_quotas *copy = elastic_quotas_new();
-    GHashTableIter iter;
-    gpointer uid, value;
 
     g_hash_table_unref(copy->trusted);
     copy->trusted = g_hash_table_ref(quotas->trusted);
@@ -227,15 +225,20 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     g_ptr_array_unref(copy->keys);
     copy->keys = g_ptr_array_copy(quotas->keys, NULL, NULL);
     rebuild(copy);
-    choices_copy(copy, quotas);
-    g_hash_table_iter_init(&iter, quotas->waiters);
-    while (g_hash_table_iter_next(&iter, &uid, &value)) {
-        const struct waiter *waiter = value;
-        elastic_quotas_await(copy, uid, waiter->ns, waiter->request);
-        set_tie(copy, uid, waiter->tie);
-        elastic_quotas_hope(copy, uid, !waiter->hopeless);
-    }
     return copy;
+}
+
+void elastic_quotas_copy_pod(struct elastic_quotas *quotas, const struct elastic_quotas *from,
+                             const char *uid)
+{
+    const struct waiter *waiter = g_hash_table_lookup(from->waiters, uid);
+
+    choices_copy(quotas, from, uid);
+    if (!waiter)
+        return;
+    elastic_quotas_await(quotas, uid, waiter->ns, waiter->request);
+    set_tie(quotas, uid, waiter->tie);
+    elastic_quotas_hope(quotas, uid, !waiter->hopeless);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

@@ -54,8 +54,11 @@ struct elastic_quotas;
 
 struct elastic_quotas *elastic_quotas_new(void);
 void elastic_quotas_free(struct elastic_quotas *quotas);
-/* A copy that knows the same of quotas and of pods that wait. */
+/* A copy that knows the same of quotas and nothing of pods. Then, pod by pod: which quota the pod asks for, and
+ * what it waits for. */
 struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas);
+void elastic_quotas_copy_pod(struct elastic_quotas *quotas, const struct elastic_quotas *from,
+                             const char *uid);
 
 /* The namespaces, "a,b", whose quotas may list others, and stand below one another; NULL or "": none. */
 void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces);

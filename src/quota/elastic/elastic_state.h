@@ -203,7 +203,9 @@ void choice_free(gpointer choice);
 void choices_weigh(struct elastic_quotas *quotas);
 /* NULL: it asks for none. */
 void choices_set(struct elastic_quotas *quotas, const struct pod_view *pod, const char *quota);
-void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from);
+/* Of one pod. */
+void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from,
+                  const char *uid);
 
 /* counting.c */
 int64_t elastic_amount(const char *key, const struct allocation *allocation);
