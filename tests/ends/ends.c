@@ -65,9 +65,9 @@ static void draw_settings(void)
     settings = (struct settings){
         .per_minute = (uint32_t)chance_between(3, 8),
         .for_reclaim = (uint32_t)chance_between(0, 2),
-        .per_namespace = (uint32_t)chance_between(2, 5),
-        .reclaim_minute = (uint32_t)chance_between(1, 4),
-        .reclaim_at_once = (uint32_t)chance_between(1, 4),
+        .per_namespace = (uint32_t)chance_between(1, 4),
+        .reclaim_minute = (uint32_t)chance_between(1, 6),
+        .reclaim_at_once = (uint32_t)chance_between(1, 2),
         .strict_minute = (uint32_t)chance_between(2, 4),
         .plans_hour = (uint32_t)chance_between(2, 6),
         .switch_hour = chance_percent(50) ? 0 : (uint32_t)chance_between(2, 4),
