@@ -16,7 +16,7 @@
 
 static struct {
     unsigned n_pods, n_orders;
-    int64_t stopped_us, ordered_us;
+    int64_t stopped_us, ordered_us, broken_off_us;
 } own;
 
 void actors_reset(void)
@@ -285,12 +285,23 @@ static char *draw_goal(void)
     return g_strdup("\"waiting\":\"30s\"");
 }
 
+/* It is about to go, or to be another one. */
+static void break_off(const char *path)
+{
+    cJSON *order = api_get(path);
+    const char *status = order ? pod_word(order, "gpuledger.io/plan-status") : NULL;
+
+    if (status && strstr(status, "\"phase\":\"running\""))
+        own.broken_off_us = sim_now_us();
+}
+
 static void order(void *world)
 {
     g_autofree char *path = g_strdup_printf(CONFIGMAPS "order-%u", ++own.n_orders % 3);
     g_autofree char *goal = draw_goal();
 
     own.ordered_us = sim_now_us();
+    break_off(path);
     api_put(path,
             "{\"metadata\":{\"namespace\":\"" API_NS "\",\"name\":\"order-%u\",\"labels\":"
             "{\"gpuledger.io/"
@@ -301,6 +312,11 @@ static void order(void *world)
 static GPtrArray *orders(void)
 {
     return api_paths(CONFIGMAPS "order-");
+}
+
+bool actors_broke_off(int64_t within_us)
+{
+    return own.broken_off_us > 0 && sim_now_us() - own.broken_off_us <= within_us;
 }
 
 bool actors_ordered(int64_t within_us)
@@ -316,7 +332,9 @@ static void take_order_back(void *world)
 
     if (paths->len == 0)
         return;
-    api_remove(paths->pdata[chance_below(paths->len)]);
+    const char *path = paths->pdata[chance_below(paths->len)];
+    break_off(path);
+    api_remove(path);
     own.ordered_us = sim_now_us();
 }
 
@@ -423,8 +441,10 @@ void actors_rest(void)
     g_autoptr(GPtrArray) paths = orders(), nodes = api_paths("/api/v1/nodes/");
 
     let_go_on(NULL);
-    for (guint i = 0; i < paths->len; i++)
+    for (guint i = 0; i < paths->len; i++) {
+        break_off(paths->pdata[i]);
         api_remove(paths->pdata[i]);
+    }
     for (guint i = 0; i < nodes->len; i++) {
         api_annotate(nodes->pdata[i], "gpuledger.io/switch", NULL);
         api_annotate(nodes->pdata[i], "gpuledger.io/slots", NULL);

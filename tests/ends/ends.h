@@ -70,3 +70,5 @@ void actors_rest(void);
 int64_t actors_stopped_us(void);
 /* What plan `waiting` may help is up to the oracle: an order has been there within that time. */
 bool actors_ordered(int64_t within_us);
+/* An order that was carried out has been changed or taken back within that time. */
+bool actors_broke_off(int64_t within_us);

@@ -264,7 +264,8 @@ static void check_plans(const struct fact *victim)
     HOLDS(actors_ordered(30 * S + ends_lag_us()), "nobody has ordered it");
     for (guint i = 0; i < paths->len; i++)
         check_order(paths->pdata[i], victim, &found);
-    HOLDS(found, "no order is carried out");
+    /* The program notices within seconds (docs/plan.md). */
+    HOLDS(found || actors_broke_off(ends_lag_us()), "no order is carried out");
 }
 
 /* --- evictions --------------------------------------------------------------------------------------- */
