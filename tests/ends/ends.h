@@ -27,6 +27,8 @@ struct settings {
 };
 extern struct settings settings;
 
+#define SHEET "/api/v1/namespaces/" API_NS "/configmaps/gpuledger-claims"
+
 #define NAMESPACES 3 /* t0, t1, …: of tenants, each with a min */
 #define NODES_N 3    /* n0, n1, … */
 #define CARDS_N 2    /* of each */

@@ -2,8 +2,11 @@
 #include "rates.h"
 
 #include "../faults/sim.h"
+#include "../killed/api.h"
 #include "../prop/chance.h"
 #include "facts.h"
+
+#include <string.h>
 
 #define AGAIN_US (15 * S) /* within which what was not heard of is sent again */
 #define GOING_US (10 * MINUTE)
@@ -14,6 +17,7 @@ struct entry {
     char *ns, *uid;
     int64_t sent_us, last_us, accepted_us; /* 0: it was not, as far as is known */
     bool asked, doubted, heard, refused;
+    bool named; /* by a claim, when the replica that serves began */
 };
 
 static GArray *entries;
@@ -35,19 +39,25 @@ void rates_reset(void)
     g_array_set_clear_func(entries, clear_entry);
 }
 
+static struct entry *at(guint i)
+{
+    return &g_array_index(entries, struct entry, i);
+}
+
 void rates_begin(void)
 {
+    const char *claims = api_text(api_get(SHEET), "data", "claims");
+
     begun_us = sim_now_us();
+    for (guint i = 0; i < entries->len; i++) {
+        g_autofree char *quoted = g_strdup_printf("\"%s\"", at(i)->uid);
+        at(i)->named = claims && strstr(claims, quoted);
+    }
 }
 
 uint64_t rates_n(enum capability capability)
 {
     return counts[capability];
-}
-
-static struct entry *at(guint i)
-{
-    return &g_array_index(entries, struct entry, i);
 }
 
 unsigned rates_n_ended(int64_t within_us)
@@ -91,13 +101,15 @@ static unsigned count_recent(int capability, char by, const char *ns, int64_t wi
     return n;
 }
 
-static unsigned count_going(void)
+/* Of what another replica has evicted, those that the claims name. */
+static unsigned count_going(char by)
 {
     unsigned n = 0;
 
     for (guint i = 0; i < entries->len; i++) {
         const struct fact *fact = facts_find(at(i)->uid);
-        n += at(i)->capability == RECLAIM && at(i)->accepted_us > 0 && fact && fact->exists &&
+        n += at(i)->capability == RECLAIM && (at(i)->by == by || at(i)->named) &&
+             at(i)->accepted_us > 0 && fact && fact->exists &&
              sim_now_us() - at(i)->sent_us < GOING_US;
     }
     return n;
@@ -129,8 +141,8 @@ static void check(enum capability capability, char by, const char *ns, const cha
           settings.per_namespace, ns);
     HOLDS(capability != RECLAIM || own < settings.reclaim_minute, "more than %u in a minute",
           settings.reclaim_minute);
-    HOLDS(capability != RECLAIM || count_going() < settings.reclaim_at_once, "more than %u at once",
-          settings.reclaim_at_once);
+    HOLDS(capability != RECLAIM || count_going(by) < settings.reclaim_at_once,
+          "more than %u at once", settings.reclaim_at_once);
     HOLDS(capability != STRICT || own < settings.strict_minute, "more than %u in a minute",
           settings.strict_minute);
     HOLDS(capability != STRICT || sim_now_us() - begun_us >= MINUTE,

@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define SHEET "/api/v1/namespaces/" API_NS "/configmaps/gpuledger-claims"
 #define READ_US (20 * S) /* within which a pod is read before it ends */
 #define READ_SLOWLY_US (240 * S)
 #define STOP_US (5 * S)

@@ -10,7 +10,6 @@
 
 /* The delay, two minutes of evictions, a lapsed look and the pods' own ends; measured at 3 minutes at most. */
 #define MOST_US (15 * MINUTE)
-#define SHEET "/api/v1/namespaces/" API_NS "/configmaps/gpuledger-claims"
 
 static GHashTable *since; /* uid -> int64_t *: since when room can be had for it */
 static int64_t most_us;
