@@ -87,42 +87,54 @@ static bool counts_for(const struct entry *entry, char by)
     return entry->accepted_us > 0 && entry->accepted_us < begun_us;
 }
 
+/* A pod takes one place, however often its eviction was sent. */
 static unsigned count_recent(int capability, char by, const char *ns, int64_t within_us,
                              bool others)
 {
-    unsigned n = 0;
+    g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
 
     for (guint i = 0; i < entries->len; i++) {
         const struct entry *entry = at(i);
-        n += (capability < 0 || (int)entry->capability == capability) &&
-             (entry->by == by || others) && (!ns || g_str_equal(entry->ns, ns)) &&
-             sim_now_us() - entry->sent_us < within_us && counts_for(entry, by);
+        if ((capability < 0 || (int)entry->capability == capability) &&
+            (entry->by == by || others) && (!ns || g_str_equal(entry->ns, ns)) &&
+            sim_now_us() - entry->sent_us < within_us && counts_for(entry, by))
+            g_hash_table_add(uids, entry->uid);
     }
-    return n;
+    return g_hash_table_size(uids);
+}
+
+/* It ends, or may: what was not answered counts for a minute. */
+static bool is_going(const struct entry *entry)
+{
+    const struct fact *fact = facts_find(entry->uid);
+    const int64_t most_us = entry->accepted_us > 0 ? GOING_US : entry->refused ? 0 : MINUTE;
+
+    return fact && fact->exists && sim_now_us() - entry->sent_us < most_us;
 }
 
 /* Of what another replica has evicted, those that the claims name. */
 static unsigned count_going(char by)
 {
-    unsigned n = 0;
+    g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
 
     for (guint i = 0; i < entries->len; i++) {
-        const struct fact *fact = facts_find(at(i)->uid);
-        n += at(i)->capability == RECLAIM && (at(i)->by == by || at(i)->named) &&
-             at(i)->accepted_us > 0 && fact && fact->exists &&
-             sim_now_us() - at(i)->sent_us < GOING_US;
+        if (at(i)->capability == RECLAIM && (at(i)->by == by || at(i)->named) && is_going(at(i)))
+            g_hash_table_add(uids, at(i)->uid);
     }
-    return n;
+    return g_hash_table_size(uids);
 }
 
 static void check_hour(enum capability capability, unsigned most, const char *uid)
 {
-    unsigned n = 0;
+    g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
 
-    for (guint i = 0; i < entries->len; i++)
-        n += at(i)->capability == capability && !g_str_equal(at(i)->uid, uid) &&
-             sim_now_us() - at(i)->sent_us < HOUR - S &&
-             (!at(i)->refused || at(i)->accepted_us > 0);
+    for (guint i = 0; i < entries->len; i++) {
+        if (at(i)->capability == capability && !g_str_equal(at(i)->uid, uid) &&
+            sim_now_us() - at(i)->sent_us < HOUR - S &&
+            (!at(i)->refused || at(i)->accepted_us > 0))
+            g_hash_table_add(uids, at(i)->uid);
+    }
+    const unsigned n = g_hash_table_size(uids);
     HOLDS(most == 0 || n < most, "%s: more than %u in an hour", capability_names[capability], most);
 }
 
