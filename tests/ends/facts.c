@@ -234,6 +234,21 @@ bool facts_waits(const struct fact *fact)
     return fact && ((fact->exists && !fact->node && !fact->ends) || is_recent(fact->waited_us));
 }
 
+int64_t facts_waits_since(const struct fact *fact)
+{
+    int64_t since_us = fact->created_us;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, facts);
+    while (fact->group && g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct fact *other = value;
+        if (g_strcmp0(other->group, fact->group) == 0 && facts_waits(other))
+            since_us = MIN(since_us, other->created_us);
+    }
+    return since_us;
+}
+
 void facts_evicted(const char *uid)
 {
     struct fact *fact = g_hash_table_lookup(facts, uid);

@@ -27,6 +27,8 @@ void facts_min(const char *ns, int cards);
 const struct fact *facts_find(const char *uid); /* NULL: there never was one */
 /* Pending now, or not long ago. */
 bool facts_waits(const struct fact *fact);
+/* When the first came of those that wait with it: the pods of its group, which get room together. */
+int64_t facts_waits_since(const struct fact *fact);
 /* Units that pods of the namespace hold that are not about to end; the most and the least of the last while. */
 int facts_most_held(const char *ns);
 int facts_least_held(const char *ns);

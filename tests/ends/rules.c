@@ -189,8 +189,8 @@ static void check_claimant(const struct fact *victim, const struct fact *claiman
     HOLDS(facts_waits(claimant), "%s/%s does not wait any more", ns, claimant->name);
     HOLDS(claimant->asks, "%s/%s can never come", ns, claimant->name);
     HOLDS(scheduler_asked_us(claimant->uid) > 0, "nobody asks about %s/%s", ns, claimant->name);
-    HOLDS(sim_now_us() - claimant->created_us >= settings.delay_ms * MS - S, "%s/%s has just come",
-          ns, claimant->name);
+    HOLDS(sim_now_us() - facts_waits_since(claimant) >= settings.delay_ms * MS - S,
+          "%s/%s has just come", ns, claimant->name);
     HOLDS(facts_least_held(ns) + claims <= facts_most_min(ns), "%s has more than its min", ns);
     HOLDS(facts_most_held(victim->ns) - victim->units >= facts_least_min(victim->ns),
           "%s gives back more than it has borrowed: it holds %d of %d", victim->ns,
