@@ -3,8 +3,8 @@
  * All that ends pods, together: --reclaim, --plans, switched nodes, --gang-strict, and kube-scheduler's preemption by
  * our answers, in a cluster where tenants, kubelets and people write what they may, calls go wrong, and the program is
  * killed or deposed at any time. At each eviction it sends the oracle (rules.h, rates.h) asks whether docs/security.md
- * allows it. Then nobody changes anything any more: the ends have to come to an end as well, and nobody may wait within
- * its min for room that others only have to give back (waiting.h).
+ * allows it. Then, in some worlds, nobody changes anything any more: the ends have to come to an end as well, and nobody
+ * may wait within its min for room that others only have to give back (waiting.h).
  *
  *   GPULEDGER_SEED=7 GPULEDGER_EVENTS=1000000 build/tests/ends/ends
  *
@@ -30,6 +30,7 @@
 #include <stdlib.h>
 
 #define ACTS 250
+#define RESTS_PERCENT 40 /* of the worlds: a rest takes as long as all that is done before */
 #define REST_US (45 * MINUTE)
 #define CALM_US (15 * MINUTE) /* of these at the end nobody ends */
 #define LAG_CALM_US (8 * S)
@@ -47,11 +48,14 @@ void ends_count_event(void)
     n_events++;
 }
 
+static bool is_untroubled(void)
+{
+    return !troubled && sim_now_us() - troubled_us > 2 * MINUTE;
+}
+
 int64_t ends_lag_us(void)
 {
-    const bool calm = !troubled && sim_now_us() - troubled_us > 2 * MINUTE;
-
-    return calm ? LAG_CALM_US : LAG_US;
+    return is_untroubled() ? LAG_CALM_US : LAG_US;
 }
 
 /* A budget: what is guarded may not be evicted now. */
@@ -144,6 +148,7 @@ static void let_pass(int64_t us)
 
     while (sim_now_us() < until_us)
         sim_step(until_us);
+    waiting_look(is_untroubled() && actors_stopped_us() == 0 && killed_us == 0);
 }
 
 static void begin_world(void)
@@ -170,6 +175,26 @@ static void begin_world(void)
     start();
 }
 
+/* Nobody changes anything any more: the ends come to an end. */
+static void rest(void)
+{
+    set_trouble(0);
+    if (killed_us > 0)
+        kill_all();
+    actors_rest();
+    const int64_t end_us = sim_now_us() + REST_US;
+    uint64_t n_preempted = 0;
+    while (sim_now_us() < end_us) {
+        let_pass(5 * S);
+        if (sim_now_us() < end_us - CALM_US)
+            n_preempted = scheduler_n_preempted();
+    }
+    /* An order 'waiting' tries a pod again after an hour. */
+    const unsigned n = rates_n_ended(CALM_US), most = actors_ordered(0) ? 3 : 0;
+    HOLDS(n <= most, "%u have ended in the last %d minutes", n, (int)(CALM_US / MINUTE));
+    HOLDS(scheduler_n_preempted() == n_preempted, "preemption goes on");
+}
+
 static void play(void)
 {
     begin_world();
@@ -178,29 +203,16 @@ static void play(void)
         disturb();
         let_pass(chance_between(0, 12000) * MS);
     }
-    set_trouble(0);
-    if (killed_us > 0)
-        kill_all();
-    actors_rest();
-    const int64_t end_us = sim_now_us() + REST_US;
-    uint64_t n_preempted = 0;
-    while (sim_now_us() < end_us) {
-        let_pass(30 * S);
-        waiting_look();
-        if (sim_now_us() < end_us - CALM_US)
-            n_preempted = scheduler_n_preempted();
-    }
-    /* An order 'waiting' tries a pod again after an hour. */
-    const unsigned n = rates_n_ended(CALM_US), most = actors_ordered(0) ? 3 : 0;
-    HOLDS(n <= most, "%u have ended in the last %d minutes", n, (int)(CALM_US / MINUTE));
-    HOLDS(scheduler_n_preempted() == n_preempted, "preemption goes on");
-    replicas_kill();
     n_worlds++;
+    if (chance_percent(RESTS_PERCENT))
+        rest();
+    replicas_kill();
 }
 
 int main(int argc, char **argv)
 {
     const char *trace = g_getenv("GPULEDGER_TRACE");
+    int64_t most_us;
 
     chance_init("ends", 12000);
     if (trace)
@@ -217,6 +229,8 @@ int main(int argc, char **argv)
            n_worlds, n_events, n_kills, scheduler_n_preempted());
     for (int i = 0; i < CAPABILITIES; i++)
         printf(", %s %" G_GUINT64_FORMAT, capability_names[i], rates_n((enum capability)i));
-    printf("\n");
+    const uint64_t n_waited = waiting_n(&most_us);
+    printf("; %" G_GUINT64_FORMAT " waited for their min, %d s at most\n", n_waited,
+           (int)(most_us / S));
     return EXIT_SUCCESS;
 }

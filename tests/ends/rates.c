@@ -130,8 +130,7 @@ static void check_hour(enum capability capability, unsigned most, const char *ui
 
     for (guint i = 0; i < entries->len; i++) {
         if (at(i)->capability == capability && !g_str_equal(at(i)->uid, uid) &&
-            sim_now_us() - at(i)->sent_us < HOUR - S &&
-            (!at(i)->refused || at(i)->accepted_us > 0))
+            sim_now_us() - at(i)->sent_us < HOUR - S && (!at(i)->refused || at(i)->accepted_us > 0))
             g_hash_table_add(uids, at(i)->uid);
     }
     const unsigned n = g_hash_table_size(uids);

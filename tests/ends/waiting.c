@@ -12,13 +12,19 @@
 #define MOST_US (15 * MINUTE)
 
 static GHashTable *since; /* uid -> int64_t *: since when room can be had for it */
-static int64_t most_us;
+static int64_t most_us;   /* of all worlds */
+static uint64_t n_seen;
 
 void waiting_reset(void)
 {
     g_clear_pointer(&since, g_hash_table_unref);
     since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    most_us = 0;
+}
+
+uint64_t waiting_n(int64_t *ret_most_us)
+{
+    *ret_most_us = most_us;
+    return n_seen;
 }
 
 /* What it holds may be taken back: docs/quotas.md, steps 3 and 4. */
@@ -75,29 +81,29 @@ static bool is_paused(const char *ns)
     return paused;
 }
 
-static bool is_first(cJSON *pod)
+/* All that wait in the namespace. */
+static int wanted(const char *ns)
 {
     g_autoptr(GPtrArray) paths = pods_paths();
-    const char *ns = api_text(pod, "metadata", "namespace");
+    int units = 0;
 
     for (guint i = 0; i < paths->len; i++) {
-        cJSON *other = api_get(paths->pdata[i]);
-        if (other != pod && !pod_node(other) &&
-            g_str_equal(api_text(other, "metadata", "namespace"), ns))
-            return false;
+        cJSON *pod = api_get(paths->pdata[i]);
+        if (!pod_node(pod) && g_str_equal(api_text(pod, "metadata", "namespace"), ns))
+            units += pod_units(pod);
     }
-    return true;
+    return units;
 }
 
-/* The only one of its namespace, so that it is nobody's turn but its own, and surely within the min. */
+/* All that its namespace waits for is within the min, so that it need not give way to any of them. */
 static bool can_be_helped(cJSON *pod)
 {
     const char *ns = api_text(pod, "metadata", "namespace");
     bool room = false;
 
     if (pod_node(pod) || pod_ends(pod) || !pod_asks(pod) || pod_word(pod, GANG "name") ||
-        pod_priority(pod) > 0 || api_at(pod, "status", "nominatedNodeName") || !is_first(pod) ||
-        is_paused(ns) || facts_most_held(ns) + pod_units(pod) > facts_least_min(ns))
+        pod_priority(pod) > 0 || api_at(pod, "status", "nominatedNodeName") || is_paused(ns) ||
+        facts_most_held(ns) + wanted(ns) > facts_least_min(ns))
         return false;
     for (int n = 0; n < NODES_N; n++) {
         g_autofree char *node = g_strdup_printf("n%d", n);
@@ -119,6 +125,7 @@ static void look_at(cJSON *pod)
         g_hash_table_remove(since, uid);
         return;
     }
+    n_seen += !from_us;
     if (!from_us)
         g_hash_table_insert(since, g_strdup(uid), g_memdup2(&now_us, sizeof now_us));
     else if (now_us - *from_us > most_us)
@@ -128,12 +135,14 @@ static void look_at(cJSON *pod)
           (int)((now_us - *from_us) / S));
 }
 
-void waiting_look(void)
+void waiting_look(bool calm)
 {
     g_autoptr(GPtrArray) paths = pods_paths();
 
-    if (settings.modes[RECLAIM] != MODE_ON)
+    if (settings.modes[RECLAIM] != MODE_ON || !calm) {
+        g_hash_table_remove_all(since);
         return;
+    }
     for (guint i = 0; i < paths->len; i++)
         look_at(api_get(paths->pdata[i]));
 }

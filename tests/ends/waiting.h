@@ -4,5 +4,7 @@
 #include "ends.h"
 
 void waiting_reset(void);
-/* Every minute or so, of a world in which nothing is disturbed. */
-void waiting_look(void);
+/* Every few seconds; calm: nothing keeps the program from serving. */
+void waiting_look(bool calm);
+/* How many of these there were, in all worlds, and for how long one of them waited at most. */
+uint64_t waiting_n(int64_t *ret_most_us);
