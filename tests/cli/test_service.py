@@ -26,10 +26,11 @@ if sys.argv[1] == "get":
 port = open(folder + "/port").read() if os.path.exists(folder + "/port") else ""
 if not port:
     sys.exit("no such service")
+with open(folder + "/pid", "w") as pid:  # before the line after which it may be ended at any time
+    pid.write(str(os.getpid()))
 print("Forwarding from 127.0.0.1:%s -> 39998" % port, flush=True)
 for _ in range(3):
     print("Handling connection for %s" % port, flush=True)
-open(folder + "/pid", "w").write(str(os.getpid()))
 signal.pause()
 """
 
