@@ -282,6 +282,23 @@ class Client:
         namespace = namespace or obj["metadata"].get("namespace", "default")
         return self.request("POST", resource_path(obj["kind"], None, namespace), obj)
 
+    def create_priority_class(self, name, value):
+        """Returns when pods may have it: the API server's admission refuses those whose class its own watch has not
+        shown it yet."""
+        self.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+                     "value": value})
+        pod = pod_object(f"of-{name}", spec={"priorityClassName": name})
+
+        def is_admitted():
+            try:
+                return self.request("POST", resource_path("Pod"), pod, query={"dryRun": "All"})
+            except ApiError as error:
+                if error.code != 403 or "no PriorityClass with name" not in error.message:
+                    raise
+                return None
+
+        wait_for(is_admitted, what=f"admission knows the PriorityClass {name}")
+
     def update(self, obj, subresource=None):
         meta = obj["metadata"]
         path = resource_path(

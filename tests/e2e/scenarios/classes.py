@@ -26,8 +26,7 @@ def scenario_classes(tap):
     """A slice waits rather than go beside training; a more important notebook ends before inference does."""
     with World(tap, fleet={"stop_s": (1, 1)}) as world:
         for name, value in PRIORITIES.items():
-            world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                                 "metadata": {"name": name}, "value": value})
+            world.client.create_priority_class(name, value)
         world.node("n1", [10, 10])
         world.extender_start(f"--classes={json.dumps(CLASSES)}")
         world.scheduler_start()

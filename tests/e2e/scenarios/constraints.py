@@ -125,8 +125,7 @@ def begin(world):
         node = node_object(name, {RESOURCE: UNITS, RESOURCE_COUNT: 1}, labels=labels)
         world.client.create({**node, "spec": spec})
     for name, value in (("low", 3), ("middle", 5), ("high", 1000)):
-        world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                             "metadata": {"name": name}, "value": value})
+        world.client.create_priority_class(name, value)
     world.start()
     wait_for(lambda: places(world, wish("any", {}))[2] == 3, PATIENCE_S, what="the nodes are known")
 
@@ -189,8 +188,7 @@ def scenario_constraints_pods(tap):
                                ("spare", {})):
             world.client.create(node_object(name, capacity))
         for name, priority in (("needed", 5), ("idle", 3)):
-            world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                                 "metadata": {"name": name}, "value": priority})
+            world.client.create_priority_class(name, priority)
             world.client.create(pod_object(name, spec={"nodeName": "full",
                                                        "priorityClassName": name}))
         world.start()

@@ -9,14 +9,9 @@ from world import INSUFFICIENT, World
 CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
 
 
-def create_class(world, name, value):
-    world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                         "metadata": {"name": name}, "value": value})
-
-
 def create_classes(world):
     for name, value in CLASSES.items():
-        create_class(world, name, value)
+        world.client.create_priority_class(name, value)
 
 
 def create_budget(world, app):

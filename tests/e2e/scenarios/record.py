@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 from scenarios.failures import CARD_UNITS, CARDS, NODES, PODS, UNITS, Burst, nodes
-from scenarios.preemption import CLASSES, create_budget, create_class, create_classes
+from scenarios.preemption import CLASSES, create_budget, create_classes
 from world import ApiError, World, program
 
 
@@ -96,7 +96,7 @@ def scenario_record(tap):
         old = pathlib.Path(directory) / "record.1"
         nodes(world)
         create_classes(world)
-        create_class(world, "least", -1)  # the first to end, but for the budget
+        world.client.create_priority_class("least", -1)  # the first to end, but for the budget
         world.start(f"--record={record}")
         with Repeater(world) as repeater:
             with Burst(world) as burst:

@@ -147,8 +147,7 @@ def serve(world, name):
 
 def preempt(tap, world):
     """Who asks for what pods of a node give back, with a GPU or without, has those end that explain names."""
-    world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
-                         "value": 1000})
+    world.client.create_priority_class("high", 1000)
     for case in ENDS:
         serve(world, f"exact-{case}")
     for case, held in GROWN.items():

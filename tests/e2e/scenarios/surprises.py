@@ -70,14 +70,7 @@ def scenario_preemption(tap):
     with World(tap, fleet={"stop_s": (1, 1)}) as world:
         world.start()
         for name, value in (("low", 1), ("high", 1000)):
-            world.client.create(
-                {
-                    "apiVersion": "scheduling.k8s.io/v1",
-                    "kind": "PriorityClass",
-                    "metadata": {"name": name},
-                    "value": value,
-                }
-            )
+            world.client.create_priority_class(name, value)
         world.node("n1", [10, 10])
         for name in ("a", "b"):
             world.pod(name, 8, spec={"priorityClassName": "low"})
