@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/connections.h"
 
+#include "stopped_clock.h"
 #include "suite.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,7 +40,7 @@ static void add(unsigned i, const char *address)
     added[i] = connections_add(connections, ends[i][0],
                                is_ipv4 ? (struct sockaddr *)&ipv4 : (struct sockaddr *)&ipv6,
                                CONNECTION_IDLE);
-    g_usleep(1000); /* the order of times */
+    clock_skip_ms(1); /* the order of times */
 }
 
 static bool is_cut(unsigned i)
@@ -88,7 +90,7 @@ START_TEST(who_waits_longest_goes_first)
     for (unsigned i = 0; i < 4; i++)
         add(i, "10.0.0.1");
     connection_enter(added[0], CONNECTION_RECEIVING);
-    g_usleep(1000);
+    clock_skip_ms(1);
     connection_enter(added[3], CONNECTION_RECEIVING);
     assert_order(4, order);
     end();
@@ -105,7 +107,7 @@ START_TEST(who_goes_on_sending_gains_no_time)
         add(i, "10.0.0.1");
     for (unsigned i = 0; i < 2; i++) {
         connection_enter(added[i], CONNECTION_RECEIVING);
-        g_usleep(1000);
+        clock_skip_ms(1);
     }
     connection_enter(added[0], CONNECTION_RECEIVING);
     assert_order(2, order);
@@ -123,7 +125,7 @@ START_TEST(who_never_made_a_call_goes_before_who_did)
     for (unsigned i = 0; i < 4; i += 2) {
         connection_enter(added[i], CONNECTION_HANDLING);
         connection_enter(added[i], CONNECTION_IDLE);
-        g_usleep(1000);
+        clock_skip_ms(1);
     }
     assert_order(4, order);
     end();
@@ -147,9 +149,9 @@ START_TEST(who_is_new_may_still_make_a_call)
         add(i, "10.0.0.1");
     connection_enter(added[0], CONNECTION_HANDLING);
     connection_enter(added[0], CONNECTION_IDLE);
-    g_usleep(1000);
+    clock_skip_ms(1);
     connection_enter(added[1], CONNECTION_RECEIVING);
-    g_usleep(1000);
+    clock_skip_ms(1);
     connection_enter(added[2], CONNECTION_RECEIVING);
     assert_order(3, order);
     end();
@@ -173,7 +175,7 @@ START_TEST(who_holds_much_goes_before_who_does_not)
     for (unsigned i = 2; i < 5; i++) {
         connection_enter(added[i], CONNECTION_HANDLING);
         connection_enter(added[i], CONNECTION_IDLE);
-        g_usleep(1000);
+        clock_skip_ms(1);
     }
     /* With two left it is no crowd any more, and they have made calls. */
     ck_assert(connections_make_room(connections, 0));
@@ -187,19 +189,36 @@ START_TEST(who_holds_much_goes_before_who_does_not)
 }
 END_TEST
 
+static void *wait_for_room(void *data)
+{
+    *(bool *)data = connections_make_room(connections, 50);
+    return NULL;
+}
+
 START_TEST(room_is_waited_for)
 {
+    pthread_t thread;
+    bool room;
+
     begin(2, 0);
     for (unsigned i = 0; i < 2; i++) {
         ck_assert(connections_make_room(connections, 0));
         add(i, "10.0.0.1");
         connection_enter(added[i], CONNECTION_HANDLING);
     }
-    int64_t start_us = g_get_monotonic_time();
-    ck_assert(!connections_make_room(connections, 50));
-    ck_assert_int_ge(g_get_monotonic_time() - start_us, 50000);
-    drop(0);
-    ck_assert(connections_make_room(connections, 0));
+    for (int drops = 0; drops < 2; drops++) {
+        room = !drops;
+        ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_room, &room), 0);
+        clock_await_waiting(1);
+        clock_skip_ms(49);
+        clock_await_waiting(1); /* still */
+        if (drops)
+            drop(0);
+        else
+            clock_skip_ms(1);
+        pthread_join(thread, NULL);
+        ck_assert(room == drops);
+    }
     end();
 }
 END_TEST
@@ -220,7 +239,10 @@ START_TEST(what_takes_too_long_is_cut)
     connections_watch(connections);
     ck_assert(!is_cut(0));
     connection_enter(added[0], state); /* does not begin anew */
-    g_usleep(state == CONNECTION_IDLE ? 45000 : 25000);
+    clock_skip_ms(state == CONNECTION_IDLE ? 40 : 20);
+    connections_watch(connections);
+    ck_assert(!is_cut(0));
+    clock_skip_ms(1);
     connections_watch(connections);
     ck_assert(is_cut(0));
     ck_assert(!is_cut(1));

@@ -192,11 +192,11 @@ START_TEST(does_not_hammer_a_server_that_ends_watches_at_once)
 
     script_empty_list();
     script(&(struct fake_reply){.match = "watch=1", .times = FAKE_ALWAYS});
+    const int64_t began_ms = clock_ms();
     start_with(FEED_PODS, &options);
-    expect_requests(3);
-    g_usleep(300 * 1000);
-    /* Pauses of at least 50, 100, 200 and 400 ms. */
-    ck_assert_uint_le(fake_server_count(server), 1 + 4);
+    expect_requests(1 + 4);
+    /* Pauses of at least 50, 100 and 200 ms. */
+    ck_assert_int_ge(clock_ms() - began_ms, 50 + 100 + 200);
 }
 END_TEST
 
@@ -206,10 +206,20 @@ START_TEST(takes_silence_for_death)
 
     options.idle_ms = 100;
     script_empty_list();
-    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG, .chunks = {BOOKMARK("12")}});
-    script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG, .times = FAKE_ALWAYS});
+    script(&(struct fake_reply){.match = "resourceVersion=10&",
+                                .end = FAKE_HANG,
+                                .times = FAKE_ALWAYS,
+                                .chunks = {BOOKMARK("12")}});
+    script(&(struct fake_reply){
+        .match = "resourceVersion=12&", .end = FAKE_HANG, .times = FAKE_ALWAYS});
     start_with(FEED_PODS, &options);
-    expect_request(2, "watch=1&resourceVersion=12&");
+    /* A machine that is busy may keep the bookmark back for longer than that as well. */
+    for (unsigned index = 1;; index++) {
+        g_autofree char *line = request_line(index);
+        if (strstr(line, "watch=1&resourceVersion=12&"))
+            break;
+        ck_assert_msg(strstr(line, "watch=1&resourceVersion=10&"), "%s", line);
+    }
 }
 END_TEST
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many connections, slow ones and those that are cut. */
 #include "echo_server.h"
+#include "stopped_clock.h"
 #include "suite.h"
+
+#define PATIENT_MS 60000 /* of a clock that stands still */
 
 static void *echo_often(void *data)
 {
@@ -64,10 +67,13 @@ START_TEST(a_newcomer_takes_the_place_of_who_waits_longest)
     /* 0 has never made a call. Those that have are taken in turn. */
     for (size_t i = 0; i < 3; i++)
         fds[i] = http_connect(server_port(server));
-    assert_echo(fds[2], 10);
-    g_usleep(200000); /* the server turns to waiting after the client has its answer */
-    assert_echo(fds[1], 10);
-    g_usleep(200000);
+    for (size_t i = 2; i > 0; i--) {
+        clock_skip_ms(1);
+        assert_echo(fds[i], 10);
+        /* It is after the client has its answer. */
+        ck_assert(server_await_idle(server, PATIENT_MS));
+    }
+    clock_skip_ms(1);
     for (size_t i = 3; i < 6; i++) {
         static const size_t leaves[] = {0, 2, 1};
 
@@ -93,7 +99,7 @@ START_TEST(nobody_is_cut_in_the_middle_of_a_call)
     gate_await(2);
     newcomer = http_connect(server_port(server)); /* waits in the queue of the socket */
     http_send_text(newcomer, "GET /echo HTTP/1.1\r\nHost: t\r\n\r\n");
-    g_usleep(100000);
+    clock_await_waiting(1); /* for a place */
     gate_set(true);
     for (size_t i = 0; i < 2; i++) {
         g_auto(http_reply) reply = {0};
@@ -133,10 +139,9 @@ START_TEST(slow_requests_are_cut)
             break;
         assert_echo(steady, 1000);
         calls++;
-        g_usleep(20000);
-        ck_assert_int_lt(g_get_monotonic_time() - start_us, 30 * G_USEC_PER_SEC);
+        clock_skip_ms(20);
     }
-    ck_assert_int_ge(g_get_monotonic_time() - start_us, 150000);
+    ck_assert_int_gt(g_get_monotonic_time() - start_us, 200000);
     ck_assert_uint_gt(calls, 0);
     assert_echo(steady, 1000);
     close(fd);
@@ -154,9 +159,10 @@ START_TEST(answers_that_are_not_taken_are_cut)
     ssize_t got;
 
     http_send_text(fd, "GET /large HTTP/1.1\r\nHost: t\r\n\r\n");
-    /* Until its request is no more. */
-    g_usleep(100000);
-    ck_assert(server_drain(server, 30000));
+    ck_assert_int_eq(recv(fd, piece, 1, MSG_PEEK), 1); /* it is being sent */
+    ck_assert(!server_await_idle(server, 0));
+    clock_skip_ms(201);
+    ck_assert(server_drain(server, PATIENT_MS)); /* the request is no more */
     while ((got = recv(fd, piece, sizeof(piece), 0)) > 0)
         n += (size_t)got;
     ck_assert_uint_lt(n, (size_t)8 << 20);
@@ -167,16 +173,27 @@ END_TEST
 START_TEST(idle_connections_outlast_slow_ones)
 {
     g_autoptr(server) server = start_timed(modes[_i], 8, true, (struct times){100, 1});
-    int used = http_connect(server_port(server)), fresh = http_connect(server_port(server));
+    int used = http_connect(server_port(server)), fresh = http_connect(server_port(server)),
+        slow = http_connect(server_port(server));
+    char said[64];
 
     assert_echo(used, 10);
-    g_usleep(400000);
+    ck_assert(server_await_idle(server, PATIENT_MS));
+    http_send_text(slow, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n"
+                         "Expect: 100-continue\r\n\r\n");
+    ck_assert_int_gt(recv(slow, said, sizeof(said), 0), 0); /* its body is awaited */
+    clock_skip_ms(400);
+    while (recv(slow, said, sizeof(said), 0) > 0)
+        continue;
     assert_echo(used, 10);
     assert_echo(fresh, 10);
-    ck_assert(is_cut(used)); /* after a second */
+    ck_assert(server_await_idle(server, PATIENT_MS));
+    clock_skip_ms(1001);
+    ck_assert(is_cut(used));
     ck_assert(is_cut(fresh));
     close(used);
     close(fresh);
+    close(slow);
 }
 END_TEST
 
