@@ -25,7 +25,7 @@ enum counter {
     COUNTER_EVENTS,         /* by enum feed */
     COUNTER_FEED_DENIED,    /* by enum feed: lists and watches that we may not have */
     COUNTER_OBJECTS_BAD,    /* by enum feed: objects that could not be decoded or trusted */
-    COUNTER_WAITS_ENDED,    /* pods that nobody waits for any longer (queue/waits.h) */
+    COUNTER_WAITS_ENDED,    /* pods that nobody waits for any longer (gate/waits/waits.h) */
     COUNTER_REJECTED,       /* by enum rejection_kind */
     COUNTER_UNPLACED,       /* pods that hold memory on no known card, as they were seen */
     COUNTER_SEALS,          /* by enum seal_result */

@@ -32,14 +32,24 @@ struct part_cursor {
 #define PART_BEGIN ((struct part_cursor){G_MAXUINT, G_MAXUINT, 0})
 
 enum pod_change_kind {
-    POD_CHANGE_STARTED,  /* kubelet has admitted it */
-    POD_CHANGE_REJECTED, /* kubelet has failed it; the ledger still has its allocation */
+    POD_CHANGE_BOUND, /* its object says so, again perhaps; `admitted`: and that kubelet has admitted it */
+    POD_CHANGE_STARTED, /* kubelet has admitted it */
+    POD_CHANGE_REJECTED, /* kubelet has failed it; this, and the next, while the ledger has its allocation */
+    POD_CHANGE_VANISHED, /* its object is there no longer; it may not have ended */
+    POD_CHANGE_GONE,     /* with or without an allocation until now */
 };
 
 struct pod_change {
     enum pod_change_kind kind;
-    const struct allocation *allocation;
-    const struct rejection *rejection; /* POD_CHANGE_REJECTED */
+    const char *uid;
+    const struct allocation *allocation; /* NULL of POD_CHANGE_GONE */
+    const struct rejection *rejection;   /* POD_CHANGE_REJECTED */
+    bool admitted;                       /* POD_CHANGE_BOUND */
+};
+
+enum part_settled {
+    PART_MOVED = 1 << 0,  /* a record has to tell the moment */
+    PART_OPENED = 1 << 1, /* so, too; pods that were refused may be let in */
 };
 
 /* The part as it is at one moment, taken a few members at a time while it changes, and as a record has it. */
@@ -74,8 +84,8 @@ struct part {
     bool (*node)(void *self, const char *name, const struct node_view *view);
     /* What an operator asks for: "resume", a node. False: nothing has changed. */
     bool (*order)(void *self, const char *verb, const char *node);
-    /* Time passes: before each decision. The only clock. True: pods that were refused may be let in. */
-    bool (*settle)(void *self, int64_t now_ms);
+    /* Time passes: before each decision, and from time to time. The only clock. Returns of enum part_settled. */
+    unsigned (*settle)(void *self, int64_t now_ms);
     const struct part_image *image;
 };
 
@@ -104,4 +114,4 @@ void *parts_of(const struct part_set *parts, const struct part *part);
 bool parts_pod(struct part_set *parts, const struct pod_change *change);
 bool parts_node(struct part_set *parts, const char *name, const struct node_view *view);
 bool parts_order(struct part_set *parts, const char *verb, const char *node);
-bool parts_settle(struct part_set *parts, int64_t now_ms);
+unsigned parts_settle(struct part_set *parts, int64_t now_ms);

@@ -74,13 +74,13 @@ bool parts_order(struct part_set *parts, const char *verb, const char *node)
     return changed;
 }
 
-bool parts_settle(struct part_set *parts, int64_t now_ms)
+unsigned parts_settle(struct part_set *parts, int64_t now_ms)
 {
-    bool opened = false;
+    unsigned settled = 0;
 
     for (size_t i = 0; parts_table[i]; i++) {
         if (parts->selves[i] && parts_table[i]->settle)
-            opened |= parts_table[i]->settle(parts->selves[i], now_ms);
+            settled |= parts_table[i]->settle(parts->selves[i], now_ms);
     }
-    return opened;
+    return settled;
 }

@@ -29,7 +29,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_CALL] = {"call"},
     [OBSERVED_LOOK] = {"look"},
     [OBSERVED_CONCLUSION] = {"conclude", .is_event = true},
-    [OBSERVED_WAITS] = {"waits", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_POD_REJECTED] = {"rejected", .is_event = true},
     [OBSERVED_PART] = {.is_event = true, .has_object = true},
     [OBSERVED_COMING] = {"coming", .is_event = true, .has_object = true, .latest = true},
@@ -412,9 +411,6 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_ARRIVALS:
         queue_state_encode(begin_object(record, writer, "object"), what->arrivals);
-        break;
-    case OBSERVED_WAITS:
-        waits_encode(begin_object(record, writer, "object"), what->waits);
         break;
     case OBSERVED_PART:
         what->part->image->encode(begin_object(record, writer, "object"), what->image);

@@ -52,7 +52,7 @@
  *
  * A record is made by the thread that took its number, without the lock.
  */
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 #include "verbs/call.h"
 #include "verbs/bind/attempt.h"
 #include "store/observer.h"

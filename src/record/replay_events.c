@@ -323,11 +323,6 @@ static bool swap_outlook(struct replay *replay, const struct record_line *line, 
     return true;
 }
 
-static bool learn_waits(struct replay *replay, const struct record_line *line, GError **error)
-{
-    return store_learn_waits(replay->extender.store, replay->arena, line->object, error);
-}
-
 /* What comes of it are events of their own: the pod ends, another one is bound. */
 static bool pass_over(struct replay *replay, const struct record_line *line, GError **error)
 {
@@ -363,7 +358,6 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [OBSERVED_CALL] = replay_call,
     [OBSERVED_LOOK] = replay_look,
     [OBSERVED_CONCLUSION] = replay_booking,
-    [OBSERVED_WAITS] = learn_waits,
     [OBSERVED_TIME] = replay_booking,
     [OBSERVED_REFUSED] = replay_booking,
     [OBSERVED_DROPPED] = replay_booking,

@@ -36,7 +36,6 @@ enum observed {
     OBSERVED_LOOK,         /* moment, attempt, ledger, failure: a bind has looked; under the lock */
     OBSERVED_CONCLUSION,   /* moment, key, result: a bind has ended */
     OBSERVED_ARRIVALS,     /* arrivals: from here to the end, what is known by now */
-    OBSERVED_WAITS,        /* waits */
     OBSERVED_PART,         /* part, image */
     OBSERVED_COMING,       /* coming: whose room is kept on their way */
     OBSERVED_LEDGER,       /* held: a node of it */
@@ -96,7 +95,6 @@ struct observation {
     const GError *failure;
     enum bind_result result;
     struct arrivals_image *arrivals; /* complete */
-    struct waits_image *waits;       /* complete */
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct part *part;      /* gate/part.h */

@@ -77,7 +77,6 @@ struct store *store_new(const struct store_options *options)
     g_queue_init(&store->doubts);
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->changes = changes_new();
-    store->waits = waits_new();
     store->strays = strays_new();
     store->turns = turns_new();
     parts_start(&store->parts, store->ledger, options->parts);
@@ -123,7 +122,6 @@ void store_free(struct store *store)
     g_queue_clear_full(&store->doubts, g_free);
     g_hash_table_unref(store->named);
     changes_free(store->changes);
-    waits_free(store->waits);
     strays_free(store->strays);
     turns_free(store->turns);
     parts_stop(&store->parts);
@@ -261,13 +259,10 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (store->observer)
         moment->number = observer_number(store->observer);
     end_counting(store, moment);
-    if (moment->now_ns > 0) /* older records do not tell */
-        waits_begin(store->waits, store->ledger, moment->now_ms);
-    if (waits_end(store->waits, store->ledger, moment->now_ms))
+    if (moment->now_ns > 0 && /* older records do not tell */
+        (parts_settle(&store->parts, moment->now_ms) & PART_OPENED))
         store_notify_all(store);
     if (changes_end(store->changes, store->ledger, moment->now_ms))
-        store_notify_all(store);
-    if (moment->now_ns > 0 && parts_settle(&store->parts, moment->now_ms))
         store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
     store_begin_coming(store, moment);
@@ -420,16 +415,6 @@ const char *store_named_cards(const struct store *store, const char *uid)
     return g_hash_table_lookup(store->named, uid);
 }
 
-bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
-                       GError **error)
-{
-    struct ledger *ledger = store_lock(store);
-    const bool learned = waits_decode(store->waits, ledger, arena, object, error);
-
-    store_unlock(store);
-    return learned;
-}
-
 void store_end_waits(struct store *store)
 {
     struct moment moment;
@@ -439,17 +424,15 @@ void store_end_waits(struct store *store)
     moment = store_clock(store);
     begin_counting(store, &moment);
     const bool counted = end_counting(store, &moment);
-    const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
-    const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
+    const unsigned settled = parts_settle(&store->parts, moment.now_ms);
     const bool changed = changes_end(store->changes, store->ledger, moment.now_ms);
-    const bool opened = parts_settle(&store->parts, moment.now_ms);
     const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
     const bool over = nominations_end(store->nominations, moment.now_ns);
     const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
     store_tell_gangs(store);
-    if (counted || began || ended || changed || opened || left || over || lapsed)
+    if (counted || settled || changed || left || over || lapsed)
         number = observer_number(store->observer);
-    if (ended || changed || opened || over)
+    if ((settled & PART_OPENED) || changed || over)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});

@@ -295,13 +295,8 @@ struct arrivals *store_arrivals(struct store *store);
  * there are none. */
 const char *store_named_cards(const struct store *store, const char *uid);
 
-/* From time to time: ends what has been waited for too long (queue/waits.h), and lets time pass for the parts, as every
- * decision does, too. */
+/* From time to time: lets time pass, as every decision does, too. */
 void store_end_waits(struct store *store);
-/* Takes what a record says has come of waiting; false: it cannot be understood. */
-bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
-                       GError **error);
-
 /* kubelet has rejected the pod: it is gone. False: the ledger did not have it, and it does not count. */
 bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection);
 /* An operator's order about a node, as a part knows it: "resume". False: nothing has changed. */

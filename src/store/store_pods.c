@@ -25,7 +25,7 @@ void store_miss_pod(struct store *store, const char *uid)
     const struct allocation *allocation = ledger_get(store->ledger, uid);
 
     if (allocation)
-        waits_note_vanished(store->waits, store->ledger, allocation);
+        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_VANISHED, uid, allocation});
     store_drop_promises(store, uid);
     store_forget_pod(store, uid);
 }
@@ -45,7 +45,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     elastic_quotas_leave(quotas_elastic(store->quotas), uid);
     g_hash_table_remove(store->named, uid);
     g_hash_table_remove(store->doubted, uid);
-    waits_forget(store->waits, uid);
+    parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_GONE, uid});
     turns_drop(store->turns, uid);
     sealing_forget(store->sealing, uid);
     store_tell_gangs(store);
@@ -236,11 +236,12 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     allocation_own(take_allocation)->generation = store->generation[FEED_PODS];
     const struct allocation *held =
         ledger_put(store->ledger, pod->node_name, take_allocation);
-    waits_note(store->waits, held, pod->started);
+    parts_pod(&store->parts,
+              &(struct pod_change){POD_CHANGE_BOUND, held->uid, held, .admitted = pod->started});
     if (!held->waiting && !held->awaited)
         turns_drop(store->turns, held->uid);
     if (held->started && !had_started &&
-        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_STARTED, held}))
+        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_STARTED, held->uid, held}))
         ledger_mark_freed(store->ledger, held->node->name);
     note_seal(store, held, sealed);
     if (edited)
@@ -420,7 +421,8 @@ bool store_reject_pod(struct store *store, const char *uid, const struct rejecti
     uint64_t number = 0;
 
     if (counts)
-        parts_pod(&store->parts, &(struct pod_change){POD_CHANGE_REJECTED, allocation, rejection});
+        parts_pod(&store->parts,
+                  &(struct pod_change){POD_CHANGE_REJECTED, uid, allocation, rejection});
     if (store_forget_pod(store, uid))
         number = observer_number(store->observer);
     store_unlock(store);

@@ -79,18 +79,6 @@ static bool note_uid(const struct arrivals_row *row, void *data)
     return true;
 }
 
-static void copy_waits(struct store *copy, struct store *store)
-{
-    struct waits_cursor cursor = WAITS_FROM_THE_START;
-    bool more;
-
-    do {
-        store_lock_again(store);
-        more = waits_copy(copy->waits, store->waits, &cursor);
-        store_unlock(store);
-    } while (more);
-}
-
 static void copy_part(const struct part *part, void *self, struct store *store)
 {
     struct part_cursor at = PART_BEGIN;
@@ -178,7 +166,6 @@ struct store *store_copy(struct store *store)
     options.silent = true;
     struct store *copy = store_new(&options);
     copy_common(copy, store);
-    copy_waits(copy, store);
     copy_parts(copy, store);
     copy_pending(copy, store);
     copy_nodes(copy, store);

@@ -7,7 +7,6 @@
 #include "queue/turns/turns.h"
 #include "queue/sleepers.h"
 #include "store/store.h"
-#include "queue/waits.h"
 
 #include <stdatomic.h>
 
@@ -67,7 +66,6 @@ struct store {
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct part_set parts;   /* what else is remembered, by the table */
     struct changes *changes; /* nodes that are being changed */
-    struct waits *waits; /* pods whose node side has yet to take them */
     struct strays *strays;   /* that are stray */
     struct turns *turns;     /* of those that are awaited, where their times must be in order */
     struct sealing *sealing; /* pods by their seals */

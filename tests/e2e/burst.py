@@ -132,7 +132,7 @@ def batch_attempts(text):
 
 
 def clear(world, pace):
-    """Pods that nobody has served are waited for a while longer (src/queue/departures.h)."""
+    """Pods that nobody has served are waited for a while longer (src/gate/waits/departures.h)."""
     world.client.delete_all("Pod")
     wait_for(lambda: not world.client.items("Pod"), 60, 0.2, "pods gone")
     wait_for(lambda: not world.ledger(), 30, 0.2, "the ledger is empty")

@@ -88,11 +88,12 @@ static bool forget(struct pods_left *self, const char *name)
 static bool pod(void *of, const struct pod_change *change)
 {
     struct pods_left *self = of;
+
+    if (self->most == 0 || change->kind != POD_CHANGE_STARTED)
+        return false;
     const char *name = change->allocation->node->name;
     const struct seen *seen = g_hash_table_lookup(self->nodes, name);
-
-    if (self->most > 0 && change->kind == POD_CHANGE_STARTED)
-        put(self, name, seen ? seen->n + 1 : 1, change->allocation->ns);
+    put(self, name, seen ? seen->n + 1 : 1, change->allocation->ns);
     return false;
 }
 

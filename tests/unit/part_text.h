@@ -9,7 +9,7 @@ static inline void write_part(struct json_writer *writer, struct store *store,
 {
     void *image = part->image->begin(parts_of(store_parts(store), part));
 
-    while (part->image->take(image))
+    while (part->image->take && part->image->take(image))
         continue;
     part->image->encode(writer, image);
     part->image->free(image);

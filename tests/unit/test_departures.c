@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that vanish before their node side has taken them, and who waits for them. */
-#include "queue/departures.h"
+#include "gate/waits/departures.h"
 #include "store/feasibility.h"
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 #include "literals.h"
 #include "stored_world.h"
 #include "suite.h"

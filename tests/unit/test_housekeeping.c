@@ -2,7 +2,7 @@
 /* What is done once a second, on a clock that stands still. */
 #include "cmd/serve/housekeeping.h"
 
-#include "queue/departures.h"
+#include "gate/waits/departures.h"
 #include "stopped_clock.h"
 #include "suite.h"
 #include "world.h"

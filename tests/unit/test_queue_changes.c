@@ -227,8 +227,8 @@ static void reject(const char *uid, const char *dialect)
     const struct allocation allocation = allocation_of(uid, dialect);
     const struct rejection rejection = {0};
 
-    part_node_backoff.pod(backoff,
-                          &(struct pod_change){POD_CHANGE_REJECTED, &allocation, &rejection});
+    part_node_backoff.pod(backoff, &(struct pod_change){POD_CHANGE_REJECTED, allocation.uid,
+                                                        &allocation, &rejection});
 }
 
 static void settle(void)
@@ -242,8 +242,8 @@ static void start(void)
 {
     const struct allocation allocation = allocation_of("new", started);
 
-    ck_assert(
-        part_node_backoff.pod(backoff, &(struct pod_change){POD_CHANGE_STARTED, &allocation}));
+    ck_assert(part_node_backoff.pod(
+        backoff, &(struct pod_change){POD_CHANGE_STARTED, allocation.uid, &allocation}));
 }
 
 /* Both sharing rest until one pod is admitted. */

@@ -4,6 +4,7 @@
  */
 #include "next_file.h"
 
+#include "gate/waits/waits.h"
 #include "record/learned.h"
 #include "inspect/views.h"
 #include "core/constraints.h"
@@ -125,23 +126,21 @@ START_TEST(a_pod_that_vanished_is_known)
         .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = TRUST_ANNOTATIONS}));
     if (_i == 1)
         begin_file();
-    struct waits *waits = waits_new();
-    struct ledger *ledger = store_lock(live);
-    waits_note_vanished(waits, ledger, ledger_get(ledger, "u"));
-    store_unlock(live);
     store_vanish_pod(live, "u");
     note(record_new(
         &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
     if (_i == 0) {
-        g_autoptr(waits_image) image = waits_image_new();
-        waits_image_begin(image, waits);
-        while (waits_image_take(image))
+        void *image = part_waits.image->begin(store_part(live, &part_waits));
+        while (part_waits.image->take(image))
             continue;
-        note(record_new(
-            &(struct observation){.what = OBSERVED_WAITS, .number = ++number, .waits = image}));
+        note(record_new(&(struct observation){.what = OBSERVED_PART,
+                                              .number = ++number,
+                                              .feed = (enum feed)part_place(&part_waits),
+                                              .part = &part_waits,
+                                              .image = image}));
+        part_waits.image->free(image);
         begin_file();
     }
-    waits_free(waits);
     const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
     ck_assert(node->departed && node->departed->len == 1);
     ck_assert_int_eq(node->allocations->len, 0);

@@ -2,7 +2,7 @@
 /*
  * Who sleeps at a node is woken by what changes there, and by nothing else.
  */
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 #include "stored_world.h"
 #include "suite.h"
 

@@ -7,7 +7,7 @@
 #include "suite.h"
 
 #include "base/metrics.h"
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 
 #include "core/allocation.h"
 #include "core/ledger.h"
@@ -145,7 +145,7 @@ END_TEST
 
 START_TEST(a_copy_is_made_a_few_at_a_time)
 {
-    struct waits_cursor cursor = WAITS_FROM_THE_START;
+    struct part_cursor cursor = PART_BEGIN;
     struct waits *copy = waits_new();
     int turns = 1;
 

@@ -261,7 +261,7 @@ static bool settle_backoff(struct node_backoff *self, struct site *site, struct 
     return true;
 }
 
-static bool settle(void *of, int64_t now_ms)
+static unsigned settle(void *of, int64_t now_ms)
 {
     struct node_backoff *self = of;
     bool any = false;
@@ -285,7 +285,7 @@ static bool settle(void *of, int64_t now_ms)
         node_backoff_drop_site(self, site);
         any = true;
     }
-    return any;
+    return any ? PART_OPENED : 0;
 }
 
 /* --- the end of a backoff ---------------------------------------------------------------------- */

@@ -12,9 +12,7 @@ struct queue_image {
     char *claims;
     uint64_t claims_number;
     struct arrivals_image *arrivals;
-    uint64_t arrivals_number; /* 0: they are not in it, as with the others */
-    struct waits_image *waits;
-    uint64_t waits_number;
+    uint64_t arrivals_number;                 /* 0: they are not in it, as with the others */
     struct part_picture parts[PART_ROWS_MAX]; /* in the order of the table */
     char *coming;
     uint64_t coming_number;
@@ -55,14 +53,6 @@ static bool begin_arrivals(struct queue_image *image)
     if (image->arrivals_number > 0)
         arrivals_image_begin(image->arrivals, store->arrivals, store->ledger, store->nominations);
     return image->arrivals_number > 0;
-}
-
-static bool begin_waits(struct queue_image *image)
-{
-    image->waits_number = next_number(image);
-    if (image->waits_number > 0)
-        waits_image_begin(image->waits, image->store->waits);
-    return image->waits_number > 0;
 }
 
 static bool begin_parts(struct queue_image *image)
@@ -165,8 +155,7 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_claims, begin_arrivals, begin_waits,   begin_parts,
-        begin_coming, begin_gangs,    begin_learned,
+        begin_claims, begin_arrivals, begin_parts, begin_coming, begin_gangs, begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -179,7 +168,6 @@ struct queue_image *queue_image_begin(struct store *store)
 
     image->store = store;
     image->arrivals = arrivals_image_new();
-    image->waits = waits_image_new();
     image->gangs = gangs_image_new(
         &(struct gang_places){.keep = keep_place, .write = write_place, .free = free_place, store});
     store_lock(store);
@@ -192,8 +180,7 @@ struct queue_image *queue_image_begin(struct store *store)
 static bool take(struct queue_image *image)
 {
     return (image->arrivals_number > 0 && arrivals_image_take(image->arrivals)) ||
-           (image->waits_number > 0 && waits_image_take(image->waits)) || take_parts(image) ||
-           (image->gangs_number > 0 && gangs_image_take(image->gangs));
+           take_parts(image) || (image->gangs_number > 0 && gangs_image_take(image->gangs));
 }
 
 bool queue_image_take(struct queue_image *image)
@@ -213,8 +200,6 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .claims = take_image->claims});
     observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
                                                   .arrivals = take_image->arrivals});
-    observer_tell(observer, &(struct observation){OBSERVED_WAITS, take_image->waits_number,
-                                                  .waits = take_image->waits});
     for (size_t i = 0; parts_table[i]; i++)
         part_picture_tell(&take_image->parts[i], observer);
     observer_tell(observer, &(struct observation){OBSERVED_COMING, take_image->coming_number,
@@ -228,7 +213,6 @@ uint64_t queue_image_tell(struct queue_image *take_image)
         store_refresh_outlook(take_image->store);
     g_free(take_image->claims);
     arrivals_image_free(take_image->arrivals);
-    waits_image_free(take_image->waits);
     g_free(take_image->coming);
     gangs_image_free(take_image->gangs);
     demand_free(take_image->learned);

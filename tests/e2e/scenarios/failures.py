@@ -101,7 +101,7 @@ def scenario_apiserver(tap):
             names += part
             world.await_running(names, nudge=True)
             tap.ok(True, f"all {len(names)} pods run")
-            # A pod that kubelet has not admitted for a minute is waited for no more (src/queue/waits.h). On a machine
+            # A pod that kubelet has not admitted for a minute is waited for no more (src/gate/waits/waits.h). On a machine
             # on which the API server takes so long to start, the next one of its size may get its card.
             ended = world.metric("gpuledger_waits_ended_total")
             tap.note(f"{ended:.0f} waits ended meanwhile")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/waits.h"
+#include "gate/waits/waits.h"
 
 #include "core/ledger.h"
-#include "queue/departures.h"
+#include "gate/waits/departures.h"
 #include "base/roll.h"
 #include "base/metrics.h"
 
@@ -107,21 +107,22 @@ static void set_over(struct waits *waits, const char *uid, bool over)
     }
 }
 
-bool waits_copy(struct waits *waits, const struct waits *from, struct waits_cursor *cursor)
+bool waits_copy(struct waits *waits, const struct waits *from, struct part_cursor *cursor)
 {
     const struct roll_entry *entry;
 
-    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &cursor->pods)); i++) {
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, &cursor->members)); i++) {
         const struct wait *wait = (const struct wait *)entry;
         if (!g_hash_table_contains(waits->pods, wait->uid))
             add(waits, wait->uid, wait->since_ms, wait->started)->awaited = wait->awaited;
     }
-    if (cursor->pods > 0)
+    if (cursor->members > 0)
         return true;
-    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->over_roll, &cursor->over)); i++)
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->over_roll, &cursor->others));
+         i++)
         set_over(waits, ((const struct waited_out *)entry)->uid, true);
-    return cursor->over > 0 ||
-           departures_copy(waits->departures, from->departures, &cursor->departure);
+    return cursor->others > 0 ||
+           departures_copy(waits->departures, from->departures, &cursor->last);
 }
 
 static bool has_named(const struct allocation *allocation)
@@ -213,8 +214,9 @@ static struct allocation *settle(const struct allocation *allocation)
     }
     settled->n_shares = kept;
     settled->waited_out = true;
-    settled->distrust = settled->distrust == DISTRUST_NONE && allocation->waiting ? DISTRUST_WAITED
-                                                                         : settled->distrust;
+    settled->distrust = settled->distrust == DISTRUST_NONE && allocation->waiting
+                            ? DISTRUST_WAITED
+                            : settled->distrust;
     settled->waiting = settled->heeded = false;
     for (uint32_t i = 0; i < own->n_readings; i++) {
         own->readings[i].waiting = own->readings[i].heeded = false;

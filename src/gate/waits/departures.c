@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/departures.h"
+#include "gate/waits/departures.h"
 
 #include "base/roll.h"
 

@@ -13,34 +13,29 @@
  *
  * Guarded by the store's lock.
  */
-#include "json/json.h"
+#include "gate/part.h"
 
 #include <gpuledger/ledger.h>
 
 #define WAIT_MAX_MS 60000
+
+PART_ROW(waits, 8);
 
 struct waits;
 
 struct waits *waits_new(void);
 void waits_free(struct waits *waits);
 
-/* How much of them has been copied. */
-struct waits_cursor {
-    guint pods, over;
-    uint64_t departure;
-};
-#define WAITS_FROM_THE_START ((struct waits_cursor){G_MAXUINT, G_MAXUINT, 0})
-
 /* What another has noted, into one that has noted nothing, a few pods at a time under the other's lock:
- * `cursor` is WAITS_FROM_THE_START at first. False: that was the last of it. */
-bool waits_copy(struct waits *waits, const struct waits *from, struct waits_cursor *cursor);
+ * `cursor` is PART_BEGIN at first. False: that was the last of it. */
+bool waits_copy(struct waits *waits, const struct waits *from, struct part_cursor *cursor);
 
 /* The pod as it is in the ledger now; `started`: kubelet has admitted it. Who neither waits nor has
  * cards that an edit names is forgotten. */
 void waits_note(struct waits *waits, const struct allocation *allocation, bool started);
 void waits_forget(struct waits *waits, const char *uid);
 
-/* The pod has vanished, and is about to be dropped: it counts for a while more (queue/departures.h). */
+/* The pod has vanished, and is about to be dropped: it counts for a while more (gate/waits/departures.h). */
 void waits_note_vanished(struct waits *waits, struct ledger *ledger,
                          const struct allocation *allocation);
 

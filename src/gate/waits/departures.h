@@ -12,7 +12,7 @@
  * was forgotten, that pod may be left without a card and has to be made anew. No card is over-committed
  * by that: who departs holds nothing here, whether it counts or not.
  *
- * Time passes as in queue/waits.h, whose part this is.
+ * Time passes as in gate/waits/waits.h, whose part this is.
  *
  * Guarded by the store's lock.
  */
