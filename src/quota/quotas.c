@@ -157,18 +157,35 @@ struct elastic_quotas *quotas_elastic(const struct quotas *quotas)
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error)
+struct quotas_text *quotas_text_read(const char *text, GError **error)
 {
     GHashTable *namespaces = space_limits_read(text, error);
 
     if (!namespaces)
-        return false;
-    g_hash_table_unref(quotas->namespaces);
-    quotas->namespaces = namespaces;
-    *ret_changed = g_strcmp0(quotas->text, text) != 0;
-    g_free(quotas->text);
-    quotas->text = g_strdup(text);
-    return true;
+        return NULL;
+    struct quotas_text *read = g_new0(struct quotas_text, 1);
+    read->namespaces = namespaces;
+    read->text = g_strdup(text);
+    return read;
+}
+
+void quotas_text_free(struct quotas_text *text)
+{
+    if (!text)
+        return;
+    g_hash_table_unref(text->namespaces);
+    g_free(text->text);
+    g_free(text);
+}
+
+bool quotas_swap(struct quotas *quotas, struct quotas_text *text)
+{
+    const struct quotas_text before = {quotas->namespaces, quotas->text};
+
+    quotas->namespaces = text->namespaces;
+    quotas->text = text->text;
+    *text = before;
+    return g_strcmp0(quotas->text, before.text) != 0;
 }
 
 void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool)

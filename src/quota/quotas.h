@@ -27,9 +27,16 @@ struct quotas *quotas_dup(const struct quotas *quotas);
 void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const struct node *node);
 void quotas_copy_pod(struct quotas *quotas, const struct quotas *from, const char *uid);
 
-/* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. `ret_changed`
- * says whether the text is another one. */
-bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error);
+/* All limits, and their text; NULL: there are none. To read it no lock is needed. */
+struct quotas_text {
+    GHashTable *namespaces; /* sums/space_limits.h */
+    char *text;
+};
+/* NULL, with an error: it cannot be read. */
+struct quotas_text *quotas_text_read(const char *text, GError **error);
+void quotas_text_free(struct quotas_text *text); /* NULL is ignored */
+/* Takes the limits and gives those before them for them. Whether the text is another one. */
+bool quotas_swap(struct quotas *quotas, struct quotas_text *text);
 
 /* What the node's labels say; NULL for what they do not. */
 void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool);

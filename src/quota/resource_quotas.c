@@ -110,10 +110,10 @@ static bool is_full(const struct resource_quotas *quotas, const char *ns)
 }
 
 /* Whether that is new. */
-static bool leave_out(struct resource_quotas *quotas, const struct resource_quota_view *view,
+static bool leave_out(struct resource_quotas *quotas, const char *ns, const char *name,
                       uint32_t generation, GArray *limits)
 {
-    const struct left_out quota = {view->ns, view->name, generation, limits};
+    const struct left_out quota = {ns, name, generation, limits};
     g_autoptr(GPtrArray) keys = g_ptr_array_new();
 
     for (guint i = 0; i < limits->len; i++)
@@ -142,7 +142,7 @@ struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas
     for (guint i = 0; i < quotas->all->len; i++) {
         const struct quota *quota = g_ptr_array_index(quotas->all, i);
         g_ptr_array_add(copy->all, quota_new(quota->ns, quota->name, quota->generation,
-                                             g_array_copy(quota->limits)));
+                                             g_array_ref(quota->limits)));
     }
     left_out_copy(copy->left_out, quotas->left_out);
     return copy;
@@ -233,15 +233,45 @@ static bool is_any_closed(const GArray *limits)
     return false;
 }
 
-bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
+struct resource_limits {
+    char *ns, *name;
+    GArray *limits;  /* struct limit */
+    GError *failure; /* or NULL */
+};
+
+struct resource_limits *resource_limits_read(const struct resource_quotas *quotas,
+                                             const struct resource_quota_view *view)
+{
+    struct resource_limits *read = g_new0(struct resource_limits, 1);
+
+    read->ns = g_strdup(view->ns);
+    read->name = g_strdup(view->name);
+    read->limits = read_limits(quotas, view, &read->failure);
+    return read;
+}
+
+void resource_limits_free(struct resource_limits *read)
+{
+    if (!read)
+        return;
+    g_free(read->ns);
+    g_free(read->name);
+    g_array_unref(read->limits);
+    g_clear_error(&read->failure);
+    g_free(read);
+}
+
+bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_limits *view,
                          uint32_t generation, bool *ret_changed, GError **error)
 {
     struct quota *before = find(quotas, view->ns, view->name);
-    g_autoptr(GArray) limits = read_limits(quotas, view, error);
+    GArray *limits = view->limits;
     const bool closed = is_any_closed(limits);
 
+    if (view->failure)
+        g_propagate_error(error, g_error_copy(view->failure));
     if (!before && limits->len > 0 && is_full(quotas, view->ns)) {
-        *ret_changed = leave_out(quotas, view, generation, limits);
+        *ret_changed = leave_out(quotas, view->ns, view->name, generation, limits);
         if (!error || !*error)
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                         "ResourceQuota '%s/%s': the namespace has more than %d that limit GPUs",
@@ -261,7 +291,7 @@ bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_q
         g_ptr_array_remove(quotas->all, before);
     if (limits->len > 0)
         g_ptr_array_add(quotas->all,
-                        quota_new(view->ns, view->name, generation, g_steal_pointer(&limits)));
+                        quota_new(view->ns, view->name, generation, g_array_ref(limits)));
     take_in(quotas, view->ns);
     return !closed;
 }

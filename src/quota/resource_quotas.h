@@ -32,11 +32,17 @@ void resource_quotas_scale(struct resource_quotas *quotas, int64_t mib);
 /* A copy that knows the same. */
 struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas);
 
+/* What one says, for resource_quotas_set; needs no lock. Free with resource_limits_free. */
+struct resource_limits;
+struct resource_limits *resource_limits_read(const struct resource_quotas *quotas,
+                                             const struct resource_quota_view *view);
+void resource_limits_free(struct resource_limits *limits); /* NULL is ignored */
+
 /* Replaces the one of that name; the generation is the caller's mark, for resource_quotas_sweep. One
  * that cannot be read leaves the one before it, or, if there is none, lets no pod of its namespace pass that asks for
  * what it limits (resource_room_is_closed). The API server tells of each at every change of what
  * it has counted: `ret_changed` says whether limits have changed. */
-bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
+bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_limits *limits,
                          uint32_t generation, bool *ret_changed, GError **error);
 void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, const char *name);
 /* Forgets those of other generations; whether there were any. */

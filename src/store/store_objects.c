@@ -83,6 +83,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
     g_autofree char *warning = NULL;
     g_autoptr(GError) failure = NULL, unread = NULL, unclaimed = NULL;
     struct plan_mark *mark = read_mark(store, view, &unread);
+    const char *claim_view = view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY);
+    GPtrArray *claims = store_read_claim_view(store, claim_view, &unclaimed);
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
     const struct switch_ahead ahead = switch_mark_ahead(view, &warning);
@@ -123,9 +125,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_note_policy(store, view->name, node->policy);
     mark_node(store, view);
     note_mark(store, view->name, mark);
-    store_note_claim_view(store, view->name,
-                          view->as_new ? NULL : string_pairs_get(&view->annotations, CLAIM_KEY),
-                          &unclaimed);
+    store_note_claim_view(store, view->name, claim_view, claims);
     if (parts_node(&store->parts, view->name, view) || freed)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
@@ -161,7 +161,7 @@ void store_delete_node(struct store *store, const char *name)
     parts_node(&store->parts, name, NULL);
     changes_forget(store->changes, name);
     note_mark(store, name, NULL);
-    store_note_claim_view(store, name, NULL, NULL);
+    store_note_claim_view(store, name, NULL, store_read_claim_view(store, NULL, NULL));
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

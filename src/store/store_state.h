@@ -108,8 +108,12 @@ void store_begin_coming(struct store *store, const struct moment *moment);
 /* coming/coming_told.c, under the lock, for a record: who is on the way, as JSON; for g_free. */
 char *store_tell_coming(struct store *store);
 
-/* coming/store_claims.c, under the lock: the Node's annotation shows these claims; NULL: it is not there. */
-void store_note_claim_view(struct store *store, const char *node, const char *text, GError **error);
+/* coming/store_claims.c, under the lock: the Node's annotation shows these claims; NULL: it is not there. `take_claims`
+ * is what it says; NULL: nothing that counts. */
+void store_note_claim_view(struct store *store, const char *node, const char *text,
+                           GPtrArray *take_claims);
+/* The latter, without the lock: what cannot be read, with an error, changes nothing. */
+GPtrArray *store_read_claim_view(const struct store *store, const char *text, GError **error);
 /* The same, for a record: all that count, as JSON; for g_free. */
 char *store_tell_claims(struct store *store);
 

@@ -125,9 +125,10 @@ static bool shut(struct elastic_quotas *quotas, const struct resource_quota_view
 }
 
 bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
-                        uint32_t generation, bool *ret_changed, GError **error)
+                        struct elastic_limits *limits, uint32_t generation, bool *ret_changed,
+                        GError **error)
 {
-    struct quota *known = find(quotas, view), *quota = quota_read(view, error);
+    struct quota *known = find(quotas, view), *quota = elastic_limits_take(limits, error);
 
     *ret_changed = false;
     if (known)

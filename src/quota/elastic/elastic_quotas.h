@@ -67,9 +67,14 @@ void elastic_quotas_trust(struct elastic_quotas *quotas, const char *namespaces)
  * `bare`: also those that no controller creates again. */
 void elastic_quotas_lend_reclaimable(struct elastic_quotas *quotas, bool bare);
 
-/* As those of resource_quotas.h; an ElasticQuota and a ResourceQuota of one name are two. */
+/* As those of resource_quotas.h; an ElasticQuota and a ResourceQuota of one name are two. `limits` is what the view
+ * says. */
+struct elastic_limits;
+struct elastic_limits *elastic_limits_read(const struct resource_quota_view *view);
+void elastic_limits_free(struct elastic_limits *limits); /* NULL is ignored */
 bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
-                        uint32_t generation, bool *ret_changed, GError **error);
+                        struct elastic_limits *limits, uint32_t generation, bool *ret_changed,
+                        GError **error);
 void elastic_quotas_remove(struct elastic_quotas *quotas, const struct resource_quota_view *view);
 bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t generation);
 

@@ -148,7 +148,7 @@ struct elastic_quotas {
 };
 
 /* limits.c: what an object says. NULL, with an error: it cannot be read. Free with quota_free. */
-struct quota *quota_read(const struct resource_quota_view *view, GError **error);
+struct quota *elastic_limits_take(struct elastic_limits *limits, GError **error);
 struct quota *quota_dup(const struct quota *quota);
 void quota_free(gpointer quota);
 bool quota_is_same(const struct quota *one, const struct quota *other);

@@ -98,7 +98,7 @@ static GArray *read_limits(const struct resource_quota_view *view, GError **erro
     return g_steal_pointer(&limits);
 }
 
-struct quota *quota_read(const struct resource_quota_view *view, GError **error)
+static struct quota *quota_read(const struct resource_quota_view *view, GError **error)
 {
     const struct quota_tree_view *in = &view->in;
     GArray *limits = in->unread ? NULL : read_limits(view, error);
@@ -124,6 +124,35 @@ struct quota *quota_read(const struct resource_quota_view *view, GError **error)
         .namespaces = g_strdupv((char **)in->namespaces),
     };
     return quota;
+}
+
+struct elastic_limits {
+    struct quota *quota; /* NULL: it cannot be read */
+    GError *failure;
+};
+
+struct elastic_limits *elastic_limits_read(const struct resource_quota_view *view)
+{
+    struct elastic_limits *limits = g_new0(struct elastic_limits, 1);
+
+    limits->quota = quota_read(view, &limits->failure);
+    return limits;
+}
+
+void elastic_limits_free(struct elastic_limits *limits)
+{
+    if (!limits)
+        return;
+    quota_free(limits->quota);
+    g_clear_error(&limits->failure);
+    g_free(limits);
+}
+
+struct quota *elastic_limits_take(struct elastic_limits *limits, GError **error)
+{
+    if (limits->failure)
+        g_propagate_error(error, g_error_copy(limits->failure));
+    return g_steal_pointer(&limits->quota);
 }
 
 struct quota *quota_dup(const struct quota *quota)

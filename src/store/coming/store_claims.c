@@ -132,18 +132,20 @@ static guint hash_of(const char *text)
     return text && *text ? g_str_hash(text) | 1 : 0;
 }
 
-/* What cannot be read changes nothing. */
-void store_note_claim_view(struct store *store, const char *node, const char *text, GError **error)
+GPtrArray *store_read_claim_view(const struct store *store, const char *text, GError **error)
+{
+    return store->options.claims_on_nodes ? claims_decode(text, error) : NULL;
+}
+
+void store_note_claim_view(struct store *store, const char *node, const char *text,
+                           GPtrArray *take_claims)
 {
     if (!hash_of(text))
         g_hash_table_remove(store->claim_views, node);
     else
         g_hash_table_replace(store->claim_views, g_strdup(node), GUINT_TO_POINTER(hash_of(text)));
-    if (!store->options.claims_on_nodes)
-        return;
-    GPtrArray *claims = claims_decode(text, error);
-    if (claims)
-        set_claims(store, node, claims);
+    if (take_claims)
+        set_claims(store, node, take_claims);
 }
 
 bool store_shows_claims(const struct store *store, const char *node, const char *text)

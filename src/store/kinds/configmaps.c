@@ -62,82 +62,125 @@ static bool concerns(const struct store_options *options, const struct object_na
     return quotas_dialect(options, name) || dialect_of_health(name->ns, name->name, &node);
 }
 
-/* NULL: there is none. */
-static void set_quotas(const struct kind_call *call, const char *text)
-{
-    g_autoptr(GError) failure = NULL;
-    bool changed = false;
+/* What one says. */
+struct reading {
+    bool quotas, health;
+    struct quotas_text *text; /* NULL: it cannot be understood */
+    GError *failure;
+    char *node;
+    GArray *indices; /* int32_t */
+    char *warning;   /* or NULL; taken */
+};
 
+static void *read_configmap(const struct store *store, const struct object_name *name,
+                            const void *view)
+{
+    const struct configmap_view *configmap = view;
+    const struct dialect *quotas = quotas_dialect(&store->options, name);
+    const char *node;
+    const struct dialect *health = dialect_of_health(name->ns, name->name, &node);
+    struct reading *reading = g_new0(struct reading, 1);
+
+    reading->quotas = quotas != NULL;
+    reading->health = health != NULL;
+    if (quotas)
+        reading->text =
+            quotas_text_read(view ? string_pairs_get(&configmap->data, quotas->quotas_key) : NULL,
+                             &reading->failure);
+    if (!health)
+        return reading;
+    reading->node = g_strdup(node);
+    reading->indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    if (view)
+        health->read_health(configmap, reading->indices, &reading->warning);
+    return reading;
+}
+
+static void free_reading(void *read)
+{
+    struct reading *reading = read;
+
+    quotas_text_free(reading->text);
+    g_clear_error(&reading->failure);
+    g_clear_pointer(&reading->indices, g_array_unref);
+    g_free(reading->node);
+    g_free(reading->warning);
+    g_free(reading);
+}
+
+static void set_quotas(const struct kind_call *call, const struct reading *reading)
+{
     named_in(call)->quotas = call->generation;
-    quotas_set(call->store->quotas, text, &changed, &failure);
-    if (changed)
+    if (reading->text && quotas_swap(call->store->quotas, reading->text))
         store_note_quotas(call->store);
     store_notify_all(call->store);
-    if (!failure)
+    if (reading->text)
         return;
     struct object_fault *fault =
         object_fault(call->faults, "quotas cannot be understood; those before them count",
-                     g_strdup(failure->message));
+                     g_strdup(reading->failure->message));
     fault->fields[0] = LOG_TEXT("why", fault->text);
     fault->counted = true;
 }
 
-static void set_health(const struct kind_call *call, const struct dialect *dialect,
-                       const char *node, const struct configmap_view *view)
+static void set_unhealthy(const struct kind_call *call, const struct reading *reading)
 {
-    g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
-    char *warning = NULL;
+    ledger_set_unhealthy(call->store->ledger, reading->node,
+                         (const int32_t *)(void *)reading->indices->data, reading->indices->len);
+    store_notify(call->store, reading->node, NULL);
+}
 
-    dialect->read_health(view, indices, &warning);
-    ledger_set_unhealthy(call->store->ledger, node, (const int32_t *)(void *)indices->data,
-                         indices->len);
-    g_hash_table_insert(named_in(call)->health, g_strdup(node), GUINT_TO_POINTER(call->generation));
-    store_notify(call->store, node, NULL);
-    if (!warning)
+static void set_health(const struct kind_call *call, struct reading *reading)
+{
+    set_unhealthy(call, reading);
+    g_hash_table_insert(named_in(call)->health, g_strdup(reading->node),
+                        GUINT_TO_POINTER(call->generation));
+    if (!reading->warning)
         return;
-    struct object_fault *fault =
-        object_fault(call->faults, "unhealthy cards cannot be understood", warning);
-    fault->fields[0] = LOG_TEXT("node", node);
-    fault->fields[1] = LOG_TEXT("why", warning);
+    struct object_fault *fault = object_fault(call->faults, "unhealthy cards cannot be understood",
+                                              g_steal_pointer(&reading->warning));
+    fault->fields[0] = LOG_TEXT("node", reading->node);
+    fault->fields[1] = LOG_TEXT("why", fault->text);
     fault->counted = true;
 }
 
 static void apply(const struct kind_call *call, const void *view)
 {
-    const struct configmap_view *configmap = view;
-    const struct object_name name = {configmap->ns, configmap->name};
-    const struct dialect *quotas = quotas_dialect(&call->store->options, &name);
-    const char *node;
-    const struct dialect *health = dialect_of_health(name.ns, name.name, &node);
+    struct reading *reading = call->read;
 
-    if (quotas)
-        set_quotas(call, string_pairs_get(&configmap->data, quotas->quotas_key));
-    if (health)
-        set_health(call, health, node, configmap);
+    if (reading->quotas)
+        set_quotas(call, reading);
+    if (reading->health)
+        set_health(call, reading);
 }
 
 static void forget(const struct kind_call *call, const struct object_name *name)
 {
-    const char *node;
+    const struct reading *reading = call->read;
 
-    if (quotas_dialect(&call->store->options, name))
-        set_quotas(call, NULL);
-    if (!dialect_of_health(name->ns, name->name, &node))
+    if (reading->quotas)
+        set_quotas(call, reading);
+    if (!reading->health)
         return;
-    ledger_set_unhealthy(call->store->ledger, node, NULL, 0);
-    g_hash_table_remove(named_in(call)->health, node);
-    store_notify(call->store, node, NULL);
+    set_unhealthy(call, reading);
+    g_hash_table_remove(named_in(call)->health, reading->node);
+}
+
+static bool drop_quotas(struct quotas *quotas)
+{
+    struct quotas_text *none = quotas_text_read(NULL, NULL);
+    const bool changed = quotas_swap(quotas, none);
+
+    quotas_text_free(none);
+    return changed;
 }
 
 static void sweep(const struct kind_call *call)
 {
     GHashTableIter iter;
     gpointer name, generation;
-    bool changed = false;
 
-    if (named_in(call)->quotas != call->generation)
-        quotas_set(call->store->quotas, NULL, &changed, NULL);
-    if (changed)
+    if (named_in(call)->quotas != call->generation && drop_quotas(call->store->quotas))
         store_note_quotas(call->store);
     g_hash_table_iter_init(&iter, named_in(call)->health);
     while (g_hash_table_iter_next(&iter, &name, &generation)) {
@@ -149,8 +192,8 @@ static void sweep(const struct kind_call *call)
 }
 
 const struct kind kind_configmaps = {
-    KIND_NAME("configmap"), .feed = "configmaps", .resource = "configmaps", .kind = "ConfigMap",
-    .api = "/api/v1",       .optional = true,     KIND_OF_VIEW(configmap),  .within = within,
-    .concerns = concerns,   .apply = apply,       .remove = forget,         .sweep = sweep,
-    .free = named_free,
+    KIND_NAME("configmap"), .feed = "configmaps",   .resource = "configmaps",  .kind = "ConfigMap",
+    .api = "/api/v1",       .optional = true,       KIND_OF_VIEW(configmap),   .within = within,
+    .concerns = concerns,   .read = read_configmap, .free_read = free_reading, .apply = apply,
+    .remove = forget,       .sweep = sweep,         .free = named_free,
 };

@@ -63,6 +63,7 @@ struct kind_call {
     void **kept;                  /* what the kind keeps of its own in this store; NULL at first */
     uint32_t generation;          /* of the list under way, or of the last one */
     struct object_faults *faults; /* of `apply`; else NULL */
+    void *read;                   /* what `read` has made; NULL in `sweep` */
 };
 
 struct kind {
@@ -85,6 +86,10 @@ struct kind {
      * function: for all. */
     bool (*concerns)(const struct store_options *options, const struct object_name *name);
 
+    /* Before the lock is taken, what takes long: what `apply` and `remove` need of the object. `view` NULL: it is
+     * gone. What they replace they leave in it: it is freed after the lock is given back. */
+    void *(*read)(const struct store *store, const struct object_name *name, const void *view);
+    void (*free_read)(void *read);
     void (*apply)(const struct kind_call *call, const void *view);
     void (*remove)(const struct kind_call *call, const struct object_name *name);
     /* What the list has not named goes. */

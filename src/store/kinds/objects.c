@@ -49,11 +49,24 @@ static bool concerns(const struct store *store, enum feed feed, const struct obj
            (!kinds[feed]->concerns || kinds[feed]->concerns(&store->options, name));
 }
 
+/* Not under the lock. */
+static void *read_object(const struct store *store, enum feed feed, const struct object_name *name,
+                         const void *view)
+{
+    return kinds[feed]->read ? kinds[feed]->read(store, name, view) : NULL;
+}
+
+static void free_read(enum feed feed, void *read)
+{
+    if (read)
+        kinds[feed]->free_read(read);
+}
+
 /* Under the lock. */
 static struct kind_call call_of(struct store *store, enum feed feed, struct object_faults *faults)
 {
     store->kept[feed].free = kinds[feed]->free;
-    return (struct kind_call){store, &store->kept[feed].own, store->generation[feed], faults};
+    return (struct kind_call){store, &store->kept[feed].own, store->generation[feed], faults, NULL};
 }
 
 void store_sweep_objects(struct store *store, enum feed feed)
@@ -70,11 +83,14 @@ void store_apply_object(struct store *store, enum feed feed, const void *view)
 
     if (!concerns(store, feed, view))
         return;
+    void *read = read_object(store, feed, view, view);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    const struct kind_call call = call_of(store, feed, &faults);
+    struct kind_call call = call_of(store, feed, &faults);
+    call.read = read;
     kinds[feed]->apply(&call, view);
     store_unlock(store);
+    free_read(feed, read);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_OBJECT, number, .feed = feed, .view = view});
     write_faults(store, feed, &faults);
@@ -87,11 +103,14 @@ void store_remove_object(struct store *store, enum feed feed, const struct objec
     *view = *name;
     if (!concerns(store, feed, name))
         return;
+    void *read = read_object(store, feed, name, NULL);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    const struct kind_call call = call_of(store, feed, NULL);
+    struct kind_call call = call_of(store, feed, NULL);
+    call.read = read;
     kinds[feed]->remove(&call, name);
     store_unlock(store);
+    free_read(feed, read);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_OBJECT_GONE, number, .feed = feed, .view = view});
 }

@@ -52,20 +52,48 @@ static void report_faults(struct object_faults *faults, const struct resource_qu
     fault->limited = true;
 }
 
+/* What one says. */
+struct reading {
+    struct resource_limits *limits; /* NULL: those are not asked for */
+    struct elastic_limits *elastic;
+};
+
+static void *read_quota(const struct store *store, const struct object_name *name, const void *view)
+{
+    const struct resource_quota_view *quota = view;
+    struct reading *reading = g_new0(struct reading, 1);
+
+    if (quota && store->options.resource_quotas && !quota->elastic)
+        reading->limits = resource_limits_read(quotas_resources(store->quotas), quota);
+    if (quota && store->options.elastic_quotas)
+        reading->elastic = elastic_limits_read(quota);
+    return reading;
+}
+
+static void free_reading(void *read)
+{
+    struct reading *reading = read;
+
+    resource_limits_free(reading->limits);
+    elastic_limits_free(reading->elastic);
+    g_free(reading);
+}
+
 static void apply(const struct kind_call *call, const void *view)
 {
     const struct resource_quota_view *quota = view;
+    const struct reading *reading = call->read;
     struct store *store = call->store;
     struct elastic_quotas *elastic = quotas_elastic(store->quotas);
     const guint before = elastic_quotas_n_faults(elastic);
     g_autoptr(GError) failure = NULL;
     bool changed = false, elastic_changed = false;
 
-    if (store->options.resource_quotas && !quota->elastic)
-        resource_quotas_set(quotas_resources(store->quotas), quota, call->generation, &changed,
-                            &failure);
-    if (store->options.elastic_quotas)
-        elastic_quotas_set(elastic, quota, call->generation, &elastic_changed,
+    if (reading->limits)
+        resource_quotas_set(quotas_resources(store->quotas), reading->limits, call->generation,
+                            &changed, &failure);
+    if (reading->elastic)
+        elastic_quotas_set(elastic, quota, reading->elastic, call->generation, &elastic_changed,
                            failure ? NULL : &failure);
     if (changed || elastic_changed)
         store_note_quotas(store);
@@ -118,6 +146,8 @@ const struct kind kind_resource_quotas = {
     .optional = true,
     .wanted = wanted,
     KIND_OF_VIEW(resource_quota),
+    .read = read_quota,
+    .free_read = free_reading,
     .apply = apply,
     .remove = forget,
     .sweep = sweep,
@@ -135,6 +165,8 @@ const struct kind kind_elastic_quotas = {
     .size = sizeof(struct resource_quota_view),
     .decode = decode_elastic,
     .encode = resource_quota_encode,
+    .read = read_quota,
+    .free_read = free_reading,
     .apply = apply,
     .remove = forget_elastic,
     .sweep = sweep_elastic,
