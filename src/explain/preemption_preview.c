@@ -5,6 +5,7 @@
 #include "core/node.h"
 #include "explain/cpu_victims.h"
 #include "gate/idle_pods/idle_pods.h"
+#include "gate/quotas.h"
 #include "verbs/preempt/preempt_node.h"
 
 #include <stdlib.h>
@@ -24,6 +25,8 @@ struct search {
     struct cpu_victims cpu_victims;
     bool lesser;       /* there is a pod of lower priority somewhere */
     bool cut;          /* of some node nothing is known: a search was cut short */
+    struct elastic_sparing *sparing; /* NULL: no pod is spared */
+    bool spared;                     /* some pod is, because a quota guarantees what it holds */
     bool over_quota;   /* on a node its quotas keep it out, whoever ends of those */
     struct victims_cost best;
     struct preview *found;
@@ -322,7 +325,7 @@ static void attempt_clear(struct attempt *attempt)
     g_free(attempt->cpu_seats);
     g_free(attempt->victims);
     stand_in_free(attempt->candidate.stand_in);
-    gates_relief_free(attempt->candidate.relief);
+    candidate_clear(&attempt->candidate);
 }
 
 /* Whether some pod of the node may end for it; `quotas`: the reason that none of these mends. */
@@ -355,8 +358,11 @@ static void try_node(struct search *search, const struct node *node)
     const enum reason reason = feasibility_open(&search->question, node, &opening);
     if (!opening.seen)
         return;
-    attempt.candidate =
-        (struct candidate){.stand_in = stand_in_new(opening.seen), .relief = opening.relief};
+    attempt.candidate = (struct candidate){
+        .stand_in = stand_in_new(opening.seen),
+        .relief = opening.relief,
+        .spared = elastic_sparing_find(search->sparing, node, search->query->pod->priority)};
+    search->spared |= attempt.candidate.spared != NULL;
     stand_in_prepare(attempt.candidate.stand_in);
     attempt.seen = attempt.candidate.stand_in->what_if->node;
     gather(search, &attempt);
@@ -421,6 +427,9 @@ static char *say_why_not(const struct search *search)
                                priority);
     if (search->cut)
         return g_strdup("a search for room was cut short, and no pod ends on that");
+    if (search->spared)
+        return g_strdup("it would have more than its namespace is sure of, and so ends no pod of a "
+                        "namespace that would then have less than its own min");
     return g_strdup_printf("no node would take it even if all pods of a priority below %"
                            G_GINT64_FORMAT " ended",
                            priority);
@@ -441,6 +450,7 @@ struct preview *preview_find(const struct preview_query *query)
     feasibility_init(&search.question, query->copy,
                      &(struct feasibility_about){query->pod, query->request, query->moment});
     search.question.work.left = WORK_APART;
+    search.sparing = quotas_gate_sparing(&search.question.gates, search.question.ledger);
     const GPtrArray *nodes = ledger_nodes(search.question.ledger);
     search.cpu_victims = (struct cpu_victims){.cluster = query->cluster, .copy = query->copy};
     search.found->why = find_going(&search);
@@ -467,6 +477,7 @@ struct preview *preview_find(const struct preview_query *query)
     }
     if (!search.found->why && !search.found->node)
         search.found->why = say_why_not(&search);
+    elastic_sparing_free(search.sparing);
     feasibility_clear(&search.question);
     g_free(search.fits_in_sum);
     g_free(search.unread);

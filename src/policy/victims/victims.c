@@ -495,10 +495,9 @@ static void sort_victims(struct victim *victims, size_t n)
 }
 
 /* Whether sums tell why a pod was named: without its end the others would not suffice. */
-static bool is_explained(const struct search *search, size_t at)
+static bool is_explained(const struct search *search, uint32_t kind)
 {
     const int64_t *lacks = search->query->lacks;
-    const uint32_t kind = search->victims[at].seat->kind;
 
     for (size_t i = 0; i < search->n_balances; i++) {
         if (lacks[i] != INT64_MAX && -search->balances[i] - freed_by(search, kind)[i] < lacks[i])
@@ -515,9 +514,11 @@ static void owe_lacks(struct search *search, size_t n_named)
     for (size_t i = 0; n_named > 0; i++) {
         if (!search->victims[i].named)
             continue;
-        explained &= is_explained(search, i);
+        explained &= is_explained(search, search->victims[i].seat->kind);
         n_named--;
     }
+    for (size_t i = 0; i < search->query->n_spared; i++)
+        explained &= is_explained(search, search->query->spared[i]->kind);
     /* The last are places for pods, of which a node mostly has more than enough. */
     for (size_t i = explained ? 0 : search->n_balances - 1; i < search->n_balances; i++) {
         if (search->query->lacks[i] != INT64_MAX)
@@ -539,6 +540,8 @@ static void begin(struct search *search, size_t *ret_n_fixed)
         balance(search, search->victims[i].seat->kind, -1);
         n_named++;
     }
+    for (size_t i = 0; i < search->query->n_spared; i++)
+        balance(search, search->query->spared[i]->kind, -1);
     if (search->query->lacks)
         owe_lacks(search, n_named);
     for (*ret_n_fixed = 0; *ret_n_fixed < search->n && search->victims[*ret_n_fixed].fixed;

@@ -55,6 +55,9 @@ struct victims_query {
     const int64_t *lacks;
     const int64_t *allowed; /* how many more pods of each budget may end */
     uint32_t n_allowed;
+    /* Pods that kube-scheduler has named and that may not end: the victims owe what these would free. */
+    const struct seat *const *spared;
+    size_t n_spared;
     bool
         one_card; /* who is not on a card does not keep the pod from that card (dialect_asks_one_card) */
     bool fickle; /* the end of one more pod may take the room away again */

@@ -183,6 +183,12 @@ GPtrArray *keys_choose(const struct elastic_quotas *quotas);
 /* The account limits what the request asks for by a key that is not counted. */
 bool unkept_concerns(const struct elastic_account *account, const struct request *request);
 
+/* room.c: where the room's pod counts, NULL: it is not limited; and from its own account on upwards, how many are not
+ * sure of what the pod would hold on the node's largest cards. */
+const struct elastic_account *elastic_room_account(const struct elastic_room *room);
+struct elastic_quotas *elastic_room_quotas(const struct elastic_room *room);
+guint elastic_room_unsure(const struct elastic_room *room, const struct node *node);
+
 /* waiting.c */
 void waiter_free(gpointer waiter);
 guint waiting_kind_hash(gconstpointer kind);

@@ -137,6 +137,43 @@ static enum reason refuse(const struct elastic_room *room, guint key, int64_t wa
     return REASON_NONE;
 }
 
+const struct elastic_account *elastic_room_account(const struct elastic_room *room)
+{
+    return room->n > 0 ? room->levels[0].account : NULL;
+}
+
+struct elastic_quotas *elastic_room_quotas(const struct elastic_room *room)
+{
+    return room->quotas;
+}
+
+static guint unsure(const struct elastic_room *room, guint key, int64_t wanted)
+{
+    bool sure = true;
+    guint n = 0;
+
+    for (guint i = 0; i < room->n; i++) {
+        const struct level *level = &room->levels[i];
+        const int64_t used = level->account->used[key] + level->taken[key] + wanted;
+        sure = (sure ? surely(room, i, key, wanted) : used) <= level->account->min[key];
+        n = sure ? n : i + 1;
+    }
+    return n;
+}
+
+guint elastic_room_unsure(const struct elastic_room *room, const struct node *node)
+{
+    int64_t wanted[ELASTIC_KEYS_MAX];
+    guint n = 0;
+
+    elastic_measure_request(room->quotas, node, room->request, wanted);
+    for (guint key = 0; key < room->quotas->keys->len; key++) {
+        if (wanted[key] > 0 && room->quotas->min[key])
+            n = MAX(n, unsure(room, key, wanted[key]));
+    }
+    return n;
+}
+
 enum reason elastic_room_refuse(const struct elastic_room *room, const struct node *node,
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted)

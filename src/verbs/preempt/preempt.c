@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/ledger.h"
 #include "gate/idle_pods/idle_pods.h"
+#include "gate/quotas.h"
 #include "store/feasibility.h"
 
 #include <gpuledger/error.h>
@@ -42,7 +43,8 @@ static void stand_in(struct preempt *preempt, const struct node *node, const str
 struct looking {
     struct ledger *ledger;
     struct feasibility question;
-    size_t n_pods; /* copied so far */
+    struct elastic_sparing *sparing; /* NULL: no pod is spared */
+    size_t n_pods;                   /* copied so far */
 };
 
 /* Of those whom the node's copy will not have. */
@@ -75,6 +77,7 @@ static void copy_node(struct preempt *preempt, struct looking *looking,
     if (feasibility_open(&looking->question, node, &opening) != REASON_NONE)
         return;
     candidate->relief = opening.relief;
+    candidate->spared = elastic_sparing_find(looking->sparing, node, preempt->args.pod.priority);
     stand_in(preempt, node, opening.seen, candidate);
 }
 
@@ -106,11 +109,13 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     preempt->query.admission = looking.question.admission;
     preempt->query.admission.work = &preempt->work;
     preempt->query.admission.demand = NULL; /* nothing is rated, and no lock is held */
+    looking.sparing = quotas_gate_sparing(&looking.question.gates, ledger);
     copy_recalled(preempt, &looking);
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && looking.n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
         copy_node(preempt, &looking, &args->nodes[at], &preempt->candidates[at]);
     }
+    elastic_sparing_free(looking.sparing);
     feasibility_clear(&looking.question);
 }
 
@@ -157,9 +162,9 @@ static void look_away(struct preempt *preempt)
     recall_keep(preempt);
     store_unlock(store);
     for (size_t i = 0; i < preempt->args.n_nodes; i++)
-        gates_relief_free(preempt->candidates[i].relief);
+        candidate_clear(&preempt->candidates[i]);
     for (size_t i = 0; i < recall->n_absent; i++)
-        gates_relief_free(recall->candidates[i].relief);
+        candidate_clear(&recall->candidates[i]);
     g_ptr_array_unref(preempt->left_over);
     budgets_free(preempt->budgets);
     idleness_unref(preempt->idleness);

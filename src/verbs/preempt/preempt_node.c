@@ -29,7 +29,16 @@ struct inquiry {
     const struct seat *
         *seats; /* of each that is named, in the order of their names; NULL: unknown */
     struct victims victims;
+    const struct seat **spared; /* those that are named and may not end */
+    size_t n_spared;
+    bool barred; /* nobody knows whether others would do in place of one of these */
 };
+
+void candidate_clear(struct candidate *candidate)
+{
+    g_clear_pointer(&candidate->relief, gates_relief_free);
+    g_clear_pointer(&candidate->spared, g_hash_table_unref);
+}
 
 static int compare_hashes(const void *a, const void *b)
 {
@@ -114,10 +123,31 @@ static bool may_end(const struct inquiry *inquiry, const struct seat *seat)
            is_of_last(inquiry, seat->uid_hash, seat->uid);
 }
 
+/* kube-scheduler may have named it for a reason of which nothing is known here. */
+static bool is_particular(const struct preempt_query *query, const struct seat *seat)
+{
+    const struct pod_facts *facts = seat->allocation->facts;
+
+    return seat->unit || query->particular || !facts || facts->particular;
+}
+
+static bool is_spared(const struct preempt_query *query, const struct candidate *candidate,
+                      struct inquiry *inquiry, const struct seat *seat, bool named)
+{
+    if (!candidate->spared || !g_hash_table_contains(candidate->spared, seat->uid))
+        return false;
+    if (named) {
+        inquiry->spared[inquiry->n_spared++] = seat;
+        inquiry->barred |= is_particular(query, seat);
+    }
+    return true;
+}
+
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
  * itself it has. Of such a pod, and of one that it wants gone for a reason of which nothing is known
  * here, nothing is decided here. */
-static void gather(const struct preempt_query *query, struct inquiry *inquiry)
+static void gather(const struct preempt_query *query, const struct candidate *candidate,
+                   struct inquiry *inquiry)
 {
     const struct roster *roster = inquiry->roster;
     const bool budgets = budgets_n(query->budgets) > 0;
@@ -125,12 +155,15 @@ static void gather(const struct preempt_query *query, struct inquiry *inquiry)
     inquiry->named = hash_named(query, inquiry->on);
     inquiry->seats =
         json_arena_alloc(query->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->seats);
+    inquiry->spared =
+        json_arena_alloc(query->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->spared);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         const struct allocation *allocation = seat->allocation;
         const bool named = note_named(inquiry, seat);
         const bool lesser = seat->confirmed && seat->priority < query->priority;
-        if (seat->stays) /* what it holds, kubelet goes on with; also where it is named */
+        if (seat->stays || /* what it holds, kubelet goes on with; also where it is named */
+            is_spared(query, candidate, inquiry, seat, named))
             continue;
         if (!named && !(lesser && may_end(inquiry, seat) && (!seat->unit || seat->terminating)))
             continue;
@@ -138,8 +171,7 @@ static void gather(const struct preempt_query *query, struct inquiry *inquiry)
         *victim = (struct victim){
             .seat = seat,
             .named = named,
-            .fixed = named && (!lesser || seat->unit || query->particular || !allocation->facts ||
-                               allocation->facts->particular),
+            .fixed = named && (!lesser || is_particular(query, seat)),
             .idle =
                 query->idleness && idleness_since(query->idleness, allocation, query->now_ns) > 0,
         };
@@ -343,7 +375,9 @@ bool preempt_search(const struct preempt_query *query, const struct candidate *c
     inquiry.victims.all = victims;
     if (last)
         inquiry.last = hash_named(query, last);
-    gather(query, &inquiry);
+    gather(query, candidate, &inquiry);
+    if (inquiry.barred)
+        return false;
     int64_t lacks[VICTIM_AMOUNTS_MAX];
     measure_lacks(query, node, inquiry.roster, lacks);
     struct wish wish = {query->admission, candidate->relief};
@@ -355,6 +389,8 @@ bool preempt_search(const struct preempt_query *query, const struct candidate *c
         .lacks = knows_named(&inquiry) ? lacks : NULL,
         .allowed = query->allowed,
         .n_allowed = budgets_n(query->budgets),
+        .spared = inquiry.spared,
+        .n_spared = inquiry.n_spared,
         .one_card = !wish.relief && dialect_asks_one_card(node, query->request),
         .fickle = dialect_is_fickle(query->request),
     };

@@ -34,9 +34,14 @@ struct candidate {
     struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
     bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
     struct gates_relief *relief; /* NULL: limits let the pod in as things are */
+    GHashTable
+        *spared; /* UIDs of pods that do not end for it (quota/elastic/sparing.h); NULL: none */
     int64_t *priorities; /* of the CPU-only pods among those that are named, in the order of their
                           * names; INT64_MIN: of none; NULL: nothing was looked up */
 };
+
+/* What a candidate has beside its stand-in. */
+void candidate_clear(struct candidate *candidate);
 
 /* What is found on a node. */
 struct preempt_answer {
