@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/opt_outs.h"
+
 #include <glib.h>
 #include <gpuledger/object.h>
 
@@ -40,25 +42,22 @@ const char *pod_view_group(const struct pod_view *pod)
     return name ? name : get_text(&pod->annotations, "gang.scheduling.koordinator.sh/name");
 }
 
-static const struct opt_out {
-    const char *key;
-    const char *value; /* NULL: any but "false" */
-} opt_outs[] = {
+const struct opt_out opt_outs[] = {
     {"descheduler.alpha.kubernetes.io/prefer-no-eviction", NULL},
     {"descheduler.alpha.kubernetes.io/eviction-in-progress", NULL},
     {"scheduling.koordinator.sh/refuse-to-migrate", NULL},
     {"scheduling.koordinator.sh/eviction-cost", "2147483647"},
     {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
     {"karpenter.sh/do-not-disrupt", "true"},
+    {NULL, NULL},
 };
 
 const char *pod_view_opt_out(const struct pod_view *pod)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(opt_outs); i++) {
-        const char *value = string_pairs_get(&pod->annotations, opt_outs[i].key);
-        if (value && (opt_outs[i].value ? g_str_equal(value, opt_outs[i].value)
-                                        : !g_str_equal(value, "false")))
-            return opt_outs[i].key;
+    for (const struct opt_out *one = opt_outs; one->key; one++) {
+        const char *value = string_pairs_get(&pod->annotations, one->key);
+        if (value && (one->value ? g_str_equal(value, one->value) : !g_str_equal(value, "false")))
+            return one->key;
     }
     return NULL;
 }

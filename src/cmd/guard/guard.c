@@ -8,8 +8,9 @@
  * name a line. The API server hands a Binding's annotations on to the pod, so that Bindings are
  * judged like pods; and a pod that anybody binds is where spec.nodeName would have it, without a card, so that
  * only `schedulers` may besides. Whom the API server says to have ended holds nothing, while his containers run
- * for as long as his grace period is: only `enders` may say so besides. Without those two keys, as policies of
- * before had none, anybody may. Requests that leave all of that alone pass before anything is looked at:
+ * for as long as his grace period is: only `enders` may say so besides. What was lent to a pod is taken back, so that
+ * only `opters` may opt one out of evictions besides that has a node. Without those three keys, as ConfigMaps of before
+ * had none, anybody may. Requests that leave all of that alone pass before anything is looked at:
  * kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has written
  * there.
  */
@@ -71,12 +72,15 @@
     "        request.userInfo.username in variables.accounts ||\n"                                 \
     "        (has(request.userInfo.groups) &&\n"                                                   \
     "        request.userInfo.groups.exists(group, group in variables.groups))\n" ALSO(            \
-        "binds", "schedulers") ALSO("ends", "enders")
+        "binds", "schedulers") ALSO("ends", "enders") ALSO("optsOut", "opters")
 
-/* What is there now and was not, or otherwise; and what was there and is no more. */
+/* What is there now and was not, or otherwise; and what was there and is no more. Nobody goes through more than 1,000,
+ * which takes the API server half a minute for tens of thousands; nor may gpuledger's account (own_writes.c). */
 #define CHANGED(name, is, was)                                                                     \
     "    - name: " name "\n"                                                                       \
     "      expression: >-\n"                                                                       \
+    "        variables." is " == variables." was " ? [] :\n"                                       \
+    "        size(variables." is ") > 1000 ? ['one of more than 1000'] :\n"                        \
     "        variables.keys.filter(key, (key in variables." is ") != (key in variables." was       \
     ") ||\n"                                                                                       \
     "        (key in variables." is " && variables." is "[key] != variables." was "[key])) +\n"    \
@@ -122,6 +126,16 @@
     "        (oldObject.status.phase in ['Succeeded', 'Failed'])\n"                                \
     "      message: only those whom the ConfigMap gpuledger-guard names may say that a pod has "   \
     "ended\n"                                                                                      \
+    "      reason: Forbidden\n"                                                                    \
+    "    - expression: >-\n"                                                                       \
+    "        variables.optsOut || request.operation != 'UPDATE' || request.kind.kind != 'Pod' "    \
+    "||\n"                                                                                         \
+    "        !has(oldObject.spec.nodeName) || oldObject.spec.nodeName == '' ||\n"                  \
+    "        variables.optOuts.all(key, !(key in variables.annotations) ||\n"                      \
+    "        (key in variables.oldAnnotations && variables.annotations[key] == "                   \
+    "variables.oldAnnotations[key]))\n"                                                            \
+    "      message: only those whom the ConfigMap gpuledger-guard names may opt a pod that has a " \
+    "node out of evictions\n"                                                                      \
     "      reason: Forbidden\n"
 
 #define BINDING                                                                                    \
@@ -142,11 +156,12 @@
 
 static void print_guard(GString *text)
 {
-    g_autoptr(GPtrArray) keys = policy_pod_keys();
+    g_autoptr(GPtrArray) keys = policy_pod_keys(), opt_outs = policy_opt_outs();
 
     g_string_append(text, HEADER);
     policy_write_list(text, "keys", keys, POLICY_KEYS);
     policy_write_list(text, "prefixes", keys, POLICY_PREFIXES);
+    policy_write_list(text, "optOuts", opt_outs, POLICY_KEYS);
     g_string_append(text, VALIDATIONS BINDING);
 }
 

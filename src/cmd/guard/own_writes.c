@@ -49,12 +49,13 @@
     "        variables." was ".filter(key, !(key in variables." is "))\n"
 
 /* Going through tens of thousands of keys takes the API server half a minute, and a pod's author may write as
- * many. A pod with more than 1,000 annotations is not judged by them: were it denied, no promise on it could be
- * revoked. The program itself never adds as many. */
+ * many. So nothing may be changed where there were more than 1,000 annotations before; the policy of `guard` keeps
+ * authors from writing as many. The program itself never adds as many. */
 #define CHANGED                                                                                    \
     "    - name: changedAnnotations\n"                                                             \
     "      expression: >-\n"                                                                       \
-    "        size(variables.oldAnnotations) > 1000 ? [] :\n"                                       \
+    "        variables.annotations == variables.oldAnnotations ? [] :\n"                           \
+    "        size(variables.oldAnnotations) > 1000 ? ['one of more than 1000 annotations'] :\n"    \
     "        size(variables.annotations) > size(variables.oldAnnotations) + 1000 ?\n"              \
     "        ['more than 1000 annotations'] :\n" DIFFERENCE(                                       \
         "annotations",                                                                             \

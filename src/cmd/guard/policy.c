@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/guard/policy.h"
 
+#include "core/opt_outs.h"
 #include "dialect/marks/cordoned_cards.h"
 #include "dialect/marks/node_marks.h"
 #include "dialect/nvidia/nvidia_modes.h"
@@ -70,6 +71,16 @@ GPtrArray *policy_node_labels(void)
         add(keys, nvidia_modes[i].label);
         add(keys, nvidia_modes[i].state);
     }
+    g_ptr_array_sort(keys, compare);
+    return keys;
+}
+
+GPtrArray *policy_opt_outs(void)
+{
+    GPtrArray *keys = g_ptr_array_new();
+
+    for (const struct opt_out *one = opt_outs; one->key; one++)
+        add(keys, one->key);
     g_ptr_array_sort(keys, compare);
     return keys;
 }

@@ -13,6 +13,8 @@ GPtrArray *policy_pod_keys(void);
 GPtrArray *policy_node_keys(void);
 /* Labels of Nodes that a switch writes. */
 GPtrArray *policy_node_labels(void);
+/* Annotations that keep a pod from being evicted. */
+GPtrArray *policy_opt_outs(void);
 
 enum policy_part {
     POLICY_KEYS,     /* whole ones */

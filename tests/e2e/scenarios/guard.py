@@ -191,14 +191,39 @@ def check_bindings(judge, world, tenant):
     judge.accepts(lambda: scheduler.request("POST", path, binding("unbound", {})), "its Binding without one")
 
 
+def check_opt_outs(judge, world, tenant, bound):
+    """What was lent to a pod stays lent: its author opts it out before it has a node, or not at all."""
+    for key, value in (("karpenter.sh/do-not-disrupt", "true"), ("scheduling.koordinator.sh/eviction-cost", "1")):
+        judge.accepts(lambda: annotate(tenant, "later", {key: value}), f"{key} of a pod without a node")
+        judge.refuses(lambda: annotate(tenant, bound, {key: value}), f"{key} of one with a node", "out of evictions")
+        judge.accepts(lambda: annotate(tenant, "later", {key: None}), f"{key} is taken away")
+    judge.refuses(lambda: annotate(tenant, bound, {"karpenter.sh/do-not-disrupt": "true"}, subresource="status"),
+                  "the same beside the status", "out of evictions")
+    mover = account(world, "kubevirt-controller", "kubevirt", EVERYTHING, TEAM)
+    key = "descheduler.alpha.kubernetes.io/eviction-in-progress"
+    judge.accepts(lambda: annotate(mover, bound, {key: "kubevirt"}), "KubeVirt says that it moves")
+    judge.refuses(lambda: annotate(tenant, bound, {key: "x"}), "change that", "out of evictions")
+    judge.accepts(lambda: annotate(tenant, bound, {key: None}), "take that away")
+
+
+def check_many(judge, tenant, bound):
+    """Through more than 1,000 nobody goes: a tenant writes none of them."""
+    many = {f"example.com/{number}": "" for number in range(1001)}
+    wordy = pod("wordy")
+    wordy["metadata"]["annotations"] = many
+    judge.refuses(lambda: tenant.create(wordy), "a pod with more than 1,000 annotations", "more than 1000")
+    judge.refuses(lambda: annotate(tenant, bound, many), "more than 1,000 annotations of a pod", "more than 1000")
+
+
 def check_old_accounts(judge, world, tenant):
     """Of before there were these keys: nobody is refused who was not."""
     name = next(document["metadata"]["name"] for document in yaml.safe_load_all(
         (MANIFESTS / "overlays/guard/accounts.yaml").read_text()))
-    world.client.patch("ConfigMap", name, {"data": {"schedulers": None, "enders": None}}, namespace=SYSTEM)
+    world.client.patch("ConfigMap", name, {"data": {"schedulers": None, "enders": None, "opters": None}}, namespace=SYSTEM)
     wait_for(lambda: denied(lambda: say(tenant, "unbound", "Failed")) is None, what="the keys are gone")
     path = f"/api/v1/namespaces/{TEAM}/pods/later/binding"
     judge.accepts(lambda: tenant.request("POST", path, binding("later", {})), "a Binding where no key says who may")
+    judge.accepts(lambda: annotate(tenant, "asking", {"karpenter.sh/do-not-disrupt": "true"}), "and an opt-out")
 
 
 def stands(tenant):
@@ -214,7 +239,8 @@ def scenario_guard(tap):
     with World(tap, played=False) as world:
         capacity = {RESOURCE: 16, RESOURCE_COUNT: 2}
         world.client.create(node_object("n1", capacity))
-        world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
+        for name in (TEAM, "kubevirt"):
+            world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         tenant = account(world, "tenant", TEAM, EVERYTHING, TEAM)
         for name in ("free", "asking", "unbound", "later"):
             tenant.create(pod(name))
@@ -227,6 +253,8 @@ def scenario_guard(tap):
         said = bind_by_hand(world, asking)
         tap.equal(said.get("Error"), "", "the extender binds")
         check_tenant(judge, world, tenant, "asking")
+        check_opt_outs(judge, world, tenant, "asking")
+        check_many(judge, tenant, "asking")
         check_ends(judge, world, tenant, "asking")
         check_bindings(judge, world, tenant)
         for name, keys in RECORDS.items():

@@ -120,9 +120,10 @@ def check_pods(writer, world):
     writer.refused("another label on its own pod", writer.said("Pod", "own", label("app", "b"), SYSTEM))
     more = {f"example.com/{number}": "" for number in range(1001)}
     writer.refused("more annotations than the policy goes through", said({"metadata": {"annotations": more}}))
-    writer.passed("a pod with many annotations of its author is woken",
-                  writer.said("Pod", "wordy", note("gpuledger.io/woken", "1")))
-    writer.refused("but its deadline is not set", writer.said("Pod", "wordy", {"spec": {"activeDeadlineSeconds": 1}}))
+    for what, patch in (("our own", note("gpuledger.io/woken", "1")), ("one more", note("example.com/new", "x")),
+                        ("another value", note("00001", "x")), ("one less", note("00001", None))):
+        writer.refused(f"of more than 1,000 annotations {what}", writer.said("Pod", "wordy", patch))
+    writer.refused("nor is its deadline set", writer.said("Pod", "wordy", {"spec": {"activeDeadlineSeconds": 1}}))
     writer.refused("an annotation of others on a pod with some annotations",
                    writer.said("Pod", "talkative", note("00001", "x")))
     writer.passed("which is woken", writer.said("Pod", "talkative", note("gpuledger.io/woken", "1")))
