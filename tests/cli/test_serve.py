@@ -50,10 +50,12 @@ class Case(unittest.TestCase):
         return server
 
     def start_crowded(self, *arguments):
-        return self.start(*arguments, snapshot=self.file("snapshot.json", crowded()))
+        return self.start(f"--record={self.directory}/record", *arguments,
+                          snapshot=self.file("snapshot.json", crowded()))
 
     def bind_in_background(self, server):
-        """Returns a function that waits for the answer, None if the connection was cut."""
+        """Begins a bind that waits, as the record says. Returns a function that waits for the answer, None if the
+        connection was cut."""
         answers = []
 
         def bind():
@@ -66,27 +68,14 @@ class Case(unittest.TestCase):
         thread.start()
 
         def answer():
-            thread.join(30)
+            thread.join(PATIENCE)
             return answers[0]
 
-        # The bind is under way once the pod's request has been taken up; its wait has no outward
-        # sign, so look for the connection.
         deadline = time.monotonic() + PATIENCE
-        port = int(server.scheduler.rsplit(":", 1)[1])
-        while not established(port):
+        while "wait-for-node-side" not in (self.directory / "record").read_text():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        time.sleep(0.2)
         return answer
-
-
-def established(port):
-    """Whether somebody is connected to a local port."""
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        return any(
-            fields[1].endswith(f":{port:04X}") and fields[3] == "01"
-            for fields in map(str.split, table)
-        )
 
 
 class Start(Case):
