@@ -265,6 +265,23 @@ START_TEST(who_keeps_nobody_waiting_takes_no_turn)
 }
 END_TEST
 
+/* A second at first, then twice as long each time. */
+START_TEST(who_lets_its_deadline_pass_is_not_next)
+{
+    join("ml", "late", TIMEOUT_MS);
+    for (int64_t rest_ms = GANG_BACKOFF_MIN_MS; rest_ms < 8 * GANG_BACKOFF_MIN_MS; rest_ms *= 2) {
+        ck_assert_int_eq(ask("late"), GANG_YES);
+        now_ms += TIMEOUT_MS;
+        gangs_expire(gangs, now_ms);
+        ck_assert_int_eq(ask("late"), GANG_BACKOFF);
+        now_ms += rest_ms - 1;
+        ck_assert_int_eq(ask("late"), GANG_BACKOFF);
+        now_ms++;
+    }
+    ck_assert_int_eq(ask("late"), GANG_YES);
+}
+END_TEST
+
 static char *encode(struct gangs *of)
 {
     g_autoptr(gangs_image) image = gangs_image_new(&(struct gang_places){0});
@@ -360,6 +377,7 @@ int main(void)
     tcase_add_test(tests, a_turn_that_nobody_takes);
     tcase_add_test(tests, swift_ones_do_not_take_turns);
     tcase_add_test(tests, who_keeps_nobody_waiting_takes_no_turn);
+    tcase_add_test(tests, who_lets_its_deadline_pass_is_not_next);
     tcase_add_test(tests, slow_namespaces_are_few);
     tcase_add_test(tests, a_record_goes_on_from_it);
 

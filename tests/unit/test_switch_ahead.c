@@ -136,6 +136,8 @@ START_TEST(who_may_outlast_the_switch_is_refused)
     expect_refused("silent", "");
     expect_refused("long", "\"activeDeadlineSeconds\":3600,");
     expect_refused("endless", "\"activeDeadlineSeconds\":2147483647,");
+    /* Its time begins when kubelet has heard of it. */
+    expect_refused("late", "\"activeDeadlineSeconds\":3520,");
     expect_taken("short", "\"activeDeadlineSeconds\":1800,");
 }
 END_TEST

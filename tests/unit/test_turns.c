@@ -49,17 +49,28 @@ static const struct node *add_node(const char *name)
     return ledger_set_topology(book, name, topology);
 }
 
-/* On a node that nobody knows. */
-static void put_away(int number, int64_t time)
+/* `waiting` for its plugin. */
+static void put_pod(int number, int64_t time, bool waiting)
 {
     g_autofree char *name = name_of(number);
     struct allocation *allocation = allocation_new(name, "ml", name, 1);
 
     allocation->shares[0].card = CARD_UNKNOWN;
     allocation->dialect = dialect_find("volcano-vgpu");
-    allocation->waiting = true;
+    allocation->waiting = waiting;
     ledger_put(book, name, allocation);
     turns_set(turns, &(struct turn){name, "ml", name, time}, true);
+}
+
+/* On a node that nobody knows. */
+static void put_away(int number, int64_t time)
+{
+    put_pod(number, time, true);
+}
+
+static void put_served(int number, int64_t time)
+{
+    put_pod(number, time, false);
 }
 
 /* Each on a node of its own. */
@@ -173,6 +184,8 @@ START_TEST(what_no_longer_waits_is_not_in_the_way)
     ck_assert_int_eq(choose(1, INT64_MAX), NOW);
     put(0, 1);
     end(0);
+    ck_assert_int_eq(choose(1, INT64_MAX), NOW);
+    put_served(0, 1);
     ck_assert_int_eq(choose(1, INT64_MAX), NOW);
 }
 END_TEST
