@@ -15,6 +15,7 @@
 
 struct node_view;
 struct rejection;
+struct store;
 
 #define PART_ROW(name, position) extern const struct part part_##name
 #define PART_ROWS_MAX 32
@@ -66,6 +67,7 @@ struct part_image {
 /* What a part has of the store; good as long as the part. */
 struct part_base {
     struct ledger *ledger;
+    struct store *store; /* for parts of the store's own folder, whose state is the store */
     unsigned bit; /* the mark of its gate (gate/gate.h), by ledger_mark */
 };
 
@@ -104,8 +106,9 @@ struct part_set {
     struct part_settings settings[PART_ROWS_MAX + 1]; /* as given to parts_start; owned */
 };
 
-/* Copies the settings. `list` NULL: there are none. */
-void parts_start(struct part_set *parts, struct ledger *ledger, const struct part_settings *list);
+/* Copies the settings, and the base but for the mark. `list` NULL: there are none. */
+void parts_start(struct part_set *parts, const struct part_base *base,
+                 const struct part_settings *list);
 void parts_stop(struct part_set *parts);
 /* Its place in the table. */
 size_t part_place(const struct part *part);

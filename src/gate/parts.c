@@ -2,7 +2,8 @@
 #include "gate/gate.h"
 #include "core/section/option.h"
 
-void parts_start(struct part_set *parts, struct ledger *ledger, const struct part_settings *list)
+void parts_start(struct part_set *parts, const struct part_base *base,
+                 const struct part_settings *list)
 {
     gates_register();
     for (size_t i = 0; list && list[i].part; i++)
@@ -12,7 +13,8 @@ void parts_start(struct part_set *parts, struct ledger *ledger, const struct par
         const struct part_settings *own = parts->settings;
         while (own->part && own->part != parts_table[i])
             own++;
-        parts->bases[i] = (struct part_base){ledger, gate_bit_of(parts_table[i])};
+        parts->bases[i] = *base;
+        parts->bases[i].bit = gate_bit_of(parts_table[i]);
         parts->selves[i] = parts_table[i]->start(&parts->bases[i], own->settings);
     }
 }
@@ -20,7 +22,7 @@ void parts_start(struct part_set *parts, struct ledger *ledger, const struct par
 void parts_stop(struct part_set *parts)
 {
     for (size_t i = 0; parts_table[i]; i++) {
-        if (parts->selves[i])
+        if (parts->selves[i] && parts_table[i]->stop)
             parts_table[i]->stop(parts->selves[i]);
     }
     for (size_t i = 0; parts->settings[i].part; i++)

@@ -21,7 +21,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_POD_ENDED] = {"pod-gone", .is_event = true},
     [OBSERVED_POD_VANISHED] = {"pod-vanished", .is_event = true},
     [OBSERVED_ASKED_POD] = {"settle", .is_event = true, .has_object = true},
-    [OBSERVED_GANGS] = {"gangs", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_POLICY] = {"policy", .is_event = true},
     [OBSERVED_ARRIVALS] = {"arrivals", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_LEARNED] = {"learned", .is_event = true, .has_object = true, .latest = true},
@@ -31,7 +30,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_CONCLUSION] = {"conclude", .is_event = true},
     [OBSERVED_POD_REJECTED] = {"rejected", .is_event = true},
     [OBSERVED_PART] = {.is_event = true, .has_object = true},
-    [OBSERVED_COMING] = {"coming", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_RESUME] = {"resume", .is_event = true},
     [OBSERVED_TIME] = {"time", .is_event = true},
     [OBSERVED_REFUSED] = {"refused", .is_event = true},
@@ -41,7 +39,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_PROMISE_GONE] = {"promise-gone", .is_event = true},
     [OBSERVED_OUTLOOK_BEGUN] = {"outlook-begun", .is_event = true},
     [OBSERVED_OUTLOOK] = {"outlook", .is_event = true},
-    [OBSERVED_CLAIMS] = {"claims", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_MOVE] = {"move", .is_event = true},
     [OBSERVED_EVICTION] = {"eviction", .is_event = true},
     [RECORD_BOOKING] = {"booking", .is_event = true, .has_booking = true},
@@ -338,9 +335,6 @@ static void write_fields(struct record *record, struct json_writer *writer,
         record->key = object_key(what->view);
         kinds[what->feed]->encode(begin_object(record, writer, "object"), what->view);
         break;
-    case OBSERVED_GANGS:
-        gangs_encode(begin_object(record, writer, "object"), what->gangs);
-        break;
     case OBSERVED_NODE_GONE:
     case OBSERVED_POD_ENDED:
     case OBSERVED_POD_VANISHED:
@@ -414,12 +408,6 @@ static void write_fields(struct record *record, struct json_writer *writer,
         break;
     case OBSERVED_PART:
         what->part->image->encode(begin_object(record, writer, "object"), what->image);
-        break;
-    case OBSERVED_COMING:
-        json_raw(begin_object(record, writer, "object"), what->coming, strlen(what->coming));
-        break;
-    case OBSERVED_CLAIMS:
-        json_raw(begin_object(record, writer, "object"), what->claims, strlen(what->claims));
         break;
     case OBSERVED_LEDGER:
         write_held(begin_object(record, writer, "object"), what->held);

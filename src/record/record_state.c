@@ -541,8 +541,7 @@ static void write_promises(const struct record_state *state, GString *text, bool
 void record_state_write(const struct record_state *state, GString *text)
 {
     /* Arrivals after all that books room: an arrival's place is settled for the bookings of that moment. */
-    static const enum observed latest[] = {OBSERVED_CLAIMS, OBSERVED_PART,     OBSERVED_COMING,
-                                           OBSERVED_GANGS,  OBSERVED_ARRIVALS, OBSERVED_LEARNED};
+    static const enum observed latest[] = {OBSERVED_PART, OBSERVED_ARRIVALS, OBSERVED_LEARNED};
 
     if (state->policy)
         g_string_append_printf(text, "%s\n", state->policy);

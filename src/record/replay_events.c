@@ -145,11 +145,6 @@ static bool reject_pod(struct replay *replay, const struct record_line *line, GE
     return replay_fail(error, "field 'result': there is none of that name");
 }
 
-static bool learn_coming(struct replay *replay, const struct record_line *line, GError **error)
-{
-    return store_learn_coming(replay->extender.store, replay->arena, line->object, error);
-}
-
 static bool set_promise(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct stray stray;
@@ -208,21 +203,6 @@ static bool remove_object(struct replay *replay, const struct record_line *line,
     if (!json_decode(replay->arena, line->object, name_fields, &name, error))
         return false;
     store_remove_object(replay->extender.store, line->of, &name);
-    return true;
-}
-
-static bool learn_gangs(struct replay *replay, const struct record_line *line, GError **error)
-{
-    return store_learn_gangs(replay->extender.store, replay->arena, line->object, error);
-}
-
-static bool apply_claims(struct replay *replay, const struct record_line *line, GError **error)
-{
-    g_autoptr(claim_sheet) sheet = claim_sheet_decode(replay->arena, line->object, error);
-
-    if (!sheet)
-        return false;
-    store_apply_claims(replay->extender.store, sheet);
     return true;
 }
 
@@ -343,12 +323,9 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [OBSERVED_PROMISE_GONE] = end_promise,
     [OBSERVED_POD_REJECTED] = reject_pod,
     [OBSERVED_PART] = learn_part,
-    [OBSERVED_COMING] = learn_coming,
     [OBSERVED_RESUME] = resume_node,
     [OBSERVED_OBJECT] = apply_object,
     [OBSERVED_OBJECT_GONE] = remove_object,
-    [OBSERVED_GANGS] = learn_gangs,
-    [OBSERVED_CLAIMS] = apply_claims,
     [OBSERVED_POLICY] = set_policy,
     [OBSERVED_OUTLOOK_BEGUN] = begin_outlook,
     [OBSERVED_OUTLOOK] = swap_outlook,

@@ -37,15 +37,12 @@ enum observed {
     OBSERVED_CONCLUSION,   /* moment, key, result: a bind has ended */
     OBSERVED_ARRIVALS,     /* arrivals: from here to the end, what is known by now */
     OBSERVED_PART,         /* part, image */
-    OBSERVED_COMING,       /* coming: whose room is kept on their way */
     OBSERVED_LEDGER,       /* held: a node of it */
     OBSERVED_LEARNED,      /* demand */
-    OBSERVED_GANGS,        /* gangs: what has come of groups by now */
     OBSERVED_PROMISE,      /* stray: it is so */
     OBSERVED_PROMISE_GONE, /* stray: its dialect and UID: it is not */
     OBSERVED_OUTLOOK_BEGUN, /* a value model is being made of what is known now */
     OBSERVED_OUTLOOK,       /* decisions go by it from here on */
-    OBSERVED_CLAIMS,        /* claims */
     OBSERVED_MOVE,          /* key: the UID of a pod that a plan moves, move */
     OBSERVED_EVICTION,      /* key: the UID of a pod, eviction */
     OBSERVED_N
@@ -74,12 +71,10 @@ struct observation {
     enum feed feed;
     bool spared; /* see store_list_spare */
     const struct node_view *node;
-    const char *claims; /* JSON: all that count (wire/claim_sheet.h) */
     int64_t change_ms;  /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
     bool unread; /* without a node, it asks for nothing that can be read any more */
     const void *view;
-    struct gangs_image *gangs; /* complete */
     int trust; /* enum trust */
     const char
         *quota; /* the elastic quota that the pod asked for, "" for none; NULL: its label says so */
@@ -99,7 +94,6 @@ struct observation {
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct part *part;      /* gate/part.h */
     void *image;                  /* complete */
-    const char *coming;           /* JSON */
     const struct demand *demand;
     bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
     const struct observed_move *move;

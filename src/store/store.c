@@ -79,7 +79,8 @@ struct store *store_new(const struct store_options *options)
     store->changes = changes_new();
     store->strays = strays_new();
     store->turns = turns_new();
-    parts_start(&store->parts, store->ledger, options->parts);
+    parts_start(&store->parts, &(struct part_base){.ledger = store->ledger, .store = store},
+                options->parts);
     store->options.parts = store->parts.settings;
     store->sealing = sealing_new();
     store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);

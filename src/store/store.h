@@ -284,9 +284,6 @@ guint store_arrivals_each_by(struct store *store, const char *who, arrivals_visi
 #define store_gangs_each(store, visit, data) store_gangs_each_by(store, __func__, visit, data)
 void store_gangs_each_by(struct store *store, const char *who,
                          void (*visit)(const struct gang_row *row, void *data), void *data);
-/* Takes what a record says of groups; false: it cannot be understood. */
-bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
-                       GError **error);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);
@@ -318,19 +315,16 @@ void store_marks_each(const struct store *store,
                       void *data);
 /* Under the lock: filter is asked about the pod, so that it is on its way no longer (queue/nominations.h). */
 void store_stop_coming(struct store *store, const char *uid);
-/* Whose room is kept on their way, as a record has it; like the one before. */
-bool store_learn_coming(struct store *store, struct json_arena *arena, const cJSON *object,
-                        GError **error);
-/* The same of a part: what its lines say. */
+/* Takes what a record's line says of a part; false: it cannot be understood. */
 bool store_learn_part(struct store *store, const struct part *part, struct json_arena *arena,
                       const cJSON *object, GError **error);
-/* The same by `change`, which is called under the lock; then the observer is told of the part. */
+/* The same by `change`, which is called under the lock; if it returns true, the observer is told of the part. */
 void store_change_part(struct store *store, const struct part *part,
-                       void (*change)(void *self, void *data), void *data);
+                       bool (*change)(void *self, void *data), void *data);
 
 /* All claims on lent quota, as their ConfigMap has them. */
 struct claim_sheet;
-void store_apply_claims(struct store *store, const struct claim_sheet *sheet);
+void store_apply_claims(struct store *store, struct claim_sheet *sheet);
 /* Why they cannot be read, so that nobody ends for any; NULL: they can. Free with g_free. */
 void store_set_claims_trouble(struct store *store, const char *why);
 char *store_claims_trouble(struct store *store);

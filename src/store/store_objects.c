@@ -201,37 +201,3 @@ bool store_join_asking(struct store *store, const struct pod_view *pod, int64_t 
 {
     return join(store, pod, GANG_PENDING, &(struct gang_source){.asked_ms = MAX(now_ms, 1)});
 }
-
-static bool read_place(void *data, const char *uid, const cJSON *place)
-{
-    struct store *store = data;
-    g_autoptr(json_arena) arena = json_arena_new();
-    const struct request *request = store_pending(store, uid);
-    const char *node;
-    struct allocation *held =
-        place ? booking_decode(arena, place, store->options.dialects.classes, &node) : NULL;
-
-    if (!held)
-        return false;
-    while (request && request->dialect != held->dialect)
-        request = request->alternative;
-    if (request) {
-        terms_unref(held->terms);
-        held->terms = terms_ref(request->terms);
-        held->host = request->host;
-    }
-    held->state = ALLOCATION_HELD;
-    held->waiting = false;
-    ledger_put(store_ledger(store), node, held);
-    return true;
-}
-
-bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
-                       GError **error)
-{
-    store_lock(store);
-    const bool learned = gangs_decode(store->gangs, arena, object, store->generation[FEED_PODS],
-                                      read_place, store, error);
-    store_unlock(store);
-    return learned;
-}

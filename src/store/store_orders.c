@@ -44,16 +44,14 @@ void *store_part(const struct store *store, const struct part *part)
 }
 
 void store_change_part(struct store *store, const struct part *part,
-                       void (*change)(void *self, void *data), void *data)
+                       bool (*change)(void *self, void *data), void *data)
 {
     struct part_picture picture = {.part = part};
 
     store_lock(store);
     void *self = store_part(store, part);
-    if (self) {
-        change(self, data);
+    if (self && change(self, data))
         picture = part_picture_begin(part, self, store->observer);
-    }
     while (part_picture_take(&picture))
         continue;
     store_unlock(store);

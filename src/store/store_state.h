@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 struct pending {
     struct request *request;
@@ -90,6 +91,25 @@ struct store {
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 
+/* Of parts whose state the store itself is (gate/part.h): `start`, and `encode` of an image that is JSON. */
+static inline void *store_as_part(const struct part_base *base, const void *settings)
+{
+    return base->store;
+}
+
+static inline void store_write_text(struct json_writer *writer, void *image)
+{
+    json_raw(writer, image, strlen(image));
+}
+
+/* As store_pending, for those. */
+static inline const struct request *store_request(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+
+    return pending ? pending->request : NULL;
+}
+
 /* Under the lock: now. */
 struct moment store_clock(const struct store *store);
 
@@ -105,8 +125,6 @@ bool store_forget_pod(struct store *store, const char *uid);
 /* coming/coming.c, under the lock: a pod that may be nominated has been noted; a decision is made. */
 void store_note_coming(struct store *store, const char *uid, int64_t now_ns);
 void store_begin_coming(struct store *store, const struct moment *moment);
-/* coming/coming_told.c, under the lock, for a record: who is on the way, as JSON; for g_free. */
-char *store_tell_coming(struct store *store);
 
 /* coming/store_claims.c, under the lock: the Node's annotation shows these claims; NULL: it is not there. `take_claims`
  * is what it says; NULL: nothing that counts. */
@@ -114,8 +132,13 @@ void store_note_claim_view(struct store *store, const char *node, const char *te
                            GPtrArray *take_claims);
 /* The latter, without the lock: what cannot be read, with an error, changes nothing. */
 GPtrArray *store_read_claim_view(const struct store *store, const char *text, GError **error);
-/* The same, for a record: all that count, as JSON; for g_free. */
-char *store_tell_claims(struct store *store);
+
+PART_ROW(coming, 20); /* coming/coming_told.c: pods on their way */
+/* coming/claims_told.c, under the lock: those of a node, NULL for none; or all of them, a struct claim_sheet *, of a
+ * store, for store_change_part. True: something has changed. */
+PART_ROW(claims, 4);
+bool store_set_claims(struct store *store, const char *node, GPtrArray *take_claims);
+bool store_take_sheet(void *self, void *sheet);
 
 /* store_hopes.c, under the lock: the pod waits, or asks for something else; the node has changed, or is gone. */
 void store_hope_pod(struct store *store, const char *uid);

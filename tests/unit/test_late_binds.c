@@ -6,6 +6,7 @@
 #include "core/ledger.h"
 #include "preempting_extender.h"
 #include "recorded_calls.h"
+#include "store/store_state.h"
 #include "suite.h"
 
 #define KEPT_MS 600000
@@ -417,7 +418,7 @@ START_TEST(what_cannot_be_read_is_an_error)
     g_autoptr(GError) error = NULL;
     const cJSON *object = json_parse(arena, objects[_i], strlen(objects[_i]), NULL);
 
-    ck_assert(!store_learn_coming(extender.store, arena, object, &error));
+    ck_assert(!store_learn_part(extender.store, &part_coming, arena, object, &error));
     ck_assert_ptr_nonnull(error);
 }
 END_TEST

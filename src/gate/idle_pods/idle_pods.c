@@ -12,13 +12,14 @@ struct idleness *idle_pods_known(const void *self)
     return ((const struct idle_pods *)self)->known;
 }
 
-void idle_pods_take(void *of, void *idleness)
+bool idle_pods_take(void *of, void *idleness)
 {
     struct idle_pods *self = of;
     struct idleness **put = idleness, *old = self->known;
 
     self->known = *put;
     *put = old;
+    return true;
 }
 
 static void *start(const struct part_base *base, const void *settings)

@@ -12,4 +12,4 @@ PART_ROW(idle_pods, 40);
 /* Under the lock; NULL: no source has answered yet. */
 struct idleness *idle_pods_known(const void *self);
 /* From now on it is `*idleness`; leaves there what it was before. For store_change_part. */
-void idle_pods_take(void *self, void *idleness);
+bool idle_pods_take(void *self, void *idleness);

@@ -14,7 +14,7 @@ static void renew_kept(struct store *store)
 
     for (guint i = 0; i < kept->len; i++) {
         const struct hint *one = kept->pdata[i];
-        const struct request *request = store_pending(store, one->uid);
+        const struct request *request = store_request(store, one->uid);
         g_autofree char *uid = g_strdup(one->uid), *node = g_strdup(one->node);
         if (request)
             hints_note(store->hints,
@@ -35,8 +35,9 @@ static void write_nomination(const char *uid, int64_t until_ns, void *data)
     json_end_object(writer);
 }
 
-char *store_tell_coming(struct store *store)
+static void *begin(void *self)
 {
+    struct store *store = self;
     GString *text = g_string_new(NULL);
     struct json_writer writer;
 
@@ -110,7 +111,7 @@ static bool learn_kept(struct store *store, struct json_arena *arena, const cJSO
         struct kept_object one = {0};
         if (!json_decode(arena, item, kept_fields, &one, error))
             return false;
-        const struct request *request = store_pending(store, one.uid);
+        const struct request *request = store_request(store, one.uid);
         if (request)
             hints_note(store->hints, &(struct hint_about){one.uid, one.ns, one.node, request,
                                                           one.until_ms, true});
@@ -139,17 +140,24 @@ static bool learn_nominated(struct store *store, struct json_arena *arena, const
     return true;
 }
 
-bool store_learn_coming(struct store *store, struct json_arena *arena, const cJSON *object,
-                        GError **error)
+static bool learn(void *self, struct json_arena *arena, const cJSON *object, GError **error)
 {
+    struct store *store = self;
     struct coming_object fields = {0};
 
     if (!json_decode(arena, object, coming_fields, &fields, error))
         return false;
-    store_lock(store);
     arrivals_learn_schedulers(store->arrivals, fields.schedulers, fields.brought_by);
-    const bool learned = learn_kept(store, arena, fields.pods, error) &&
-                         learn_nominated(store, arena, fields.nominated, error);
-    store_unlock(store);
-    return learned;
+    return learn_kept(store, arena, fields.pods, error) &&
+           learn_nominated(store, arena, fields.nominated, error);
 }
+
+static const struct part_image image = {
+    .kind = "coming", .begin = begin, .encode = store_write_text, .free = g_free, .learn = learn};
+
+const struct part part_coming = {
+    .name = "coming",
+    .source = PART_OF_CALLS,
+    .start = store_as_part,
+    .image = &image,
+};

@@ -2,22 +2,15 @@
 #include "store/images/queue_image.h"
 
 #include "policy/demand.h"
-#include "store/booking.h"
 #include "store/images/part_picture.h"
 #include "store/node_walk.h"
 #include "store/store_state.h"
 
 struct queue_image {
     struct store *store;
-    char *claims;
-    uint64_t claims_number;
     struct arrivals_image *arrivals;
     uint64_t arrivals_number;                 /* 0: they are not in it, as with the others */
     struct part_picture parts[PART_ROWS_MAX]; /* in the order of the table */
-    char *coming;
-    uint64_t coming_number;
-    struct gangs_image *gangs;
-    uint64_t gangs_number;
     struct demand *learned;
     bool bare;       /* a model is made of it before decisions go by one */
     uint64_t number; /* the last; 0: there was none for some part */
@@ -28,19 +21,6 @@ static uint64_t next_number(struct queue_image *image)
 {
     image->number = observer_number(image->store->observer);
     return image->number;
-}
-
-/* Before what goes by the room that they keep. */
-static bool begin_claims(struct queue_image *image)
-{
-    const struct store *store = image->store;
-
-    if (!store->options.reclaim || store->options.claims_on_nodes)
-        return true;
-    image->claims_number = next_number(image);
-    if (image->claims_number > 0)
-        image->claims = store_tell_claims(image->store);
-    return image->claims_number > 0;
 }
 
 static bool begin_arrivals(struct queue_image *image)
@@ -82,59 +62,6 @@ static bool take_parts(struct queue_image *image)
     return more;
 }
 
-static bool begin_coming(struct queue_image *image)
-{
-    image->coming_number = next_number(image);
-    if (image->coming_number > 0)
-        image->coming = store_tell_coming(image->store);
-    return image->coming_number > 0;
-}
-
-/* The place of a group's pod. */
-struct kept_place {
-    char *node;
-    struct allocation *held;
-};
-
-static void *keep_place(void *data, const char *uid)
-{
-    const struct store *store = data;
-    const struct allocation *held = ledger_get(store->ledger, uid);
-
-    if (!held || held->state != ALLOCATION_HELD)
-        return NULL;
-    const struct kept_place place = {g_strdup(held->node->name), allocation_dup(held)};
-    return g_memdup2(&place, sizeof place);
-}
-
-static void write_place(struct json_writer *writer, const void *data)
-{
-    const struct kept_place *place = data;
-
-    booking_encode_on(writer, place->held, place->node);
-}
-
-static void free_place(void *data)
-{
-    struct kept_place *place = data;
-
-    g_free(place->node);
-    allocation_free(place->held);
-    g_free(place);
-}
-
-static bool begin_gangs(struct queue_image *image)
-{
-    struct store *store = image->store;
-
-    if (!store->options.gangs)
-        return true;
-    image->gangs_number = next_number(image);
-    if (image->gangs_number > 0)
-        gangs_image_begin(image->gangs, store->gangs, store->generation[FEED_PODS]);
-    return image->gangs_number > 0;
-}
-
 static bool begin_learned(struct queue_image *image)
 {
     struct store *store = image->store;
@@ -155,7 +82,9 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_claims, begin_arrivals, begin_parts, begin_coming, begin_gangs, begin_learned,
+        begin_parts,
+        begin_arrivals,
+        begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -168,8 +97,6 @@ struct queue_image *queue_image_begin(struct store *store)
 
     image->store = store;
     image->arrivals = arrivals_image_new();
-    image->gangs = gangs_image_new(
-        &(struct gang_places){.keep = keep_place, .write = write_place, .free = free_place, store});
     store_lock(store);
     begin(image);
     store_unlock(store);
@@ -180,7 +107,7 @@ struct queue_image *queue_image_begin(struct store *store)
 static bool take(struct queue_image *image)
 {
     return (image->arrivals_number > 0 && arrivals_image_take(image->arrivals)) ||
-           take_parts(image) || (image->gangs_number > 0 && gangs_image_take(image->gangs));
+           take_parts(image);
 }
 
 bool queue_image_take(struct queue_image *image)
@@ -196,25 +123,16 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     struct observer *observer = take_image->store->observer;
     const uint64_t number = take_image->number;
 
-    observer_tell(observer, &(struct observation){OBSERVED_CLAIMS, take_image->claims_number,
-                                                  .claims = take_image->claims});
-    observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
-                                                  .arrivals = take_image->arrivals});
     for (size_t i = 0; parts_table[i]; i++)
         part_picture_tell(&take_image->parts[i], observer);
-    observer_tell(observer, &(struct observation){OBSERVED_COMING, take_image->coming_number,
-                                                  .coming = take_image->coming});
-    observer_tell(observer, &(struct observation){OBSERVED_GANGS, take_image->gangs_number,
-                                                  .gangs = take_image->gangs});
+    observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
+                                                  .arrivals = take_image->arrivals});
     observer_tell(observer,
                   &(struct observation){OBSERVED_LEARNED, take_image->learned ? number : 0,
                                         .demand = take_image->learned, .bare = take_image->bare});
     if (take_image->bare)
         store_refresh_outlook(take_image->store);
-    g_free(take_image->claims);
     arrivals_image_free(take_image->arrivals);
-    g_free(take_image->coming);
-    gangs_image_free(take_image->gangs);
     demand_free(take_image->learned);
     g_free(take_image);
     return number;
