@@ -184,3 +184,16 @@ struct relocation *waiting_find(const struct waiting_query *query, GError **erro
     }
     return without_steps(g_strdup("room for those who wait"), why_nobody(n, pods->len));
 }
+
+bool waiting_leave(const struct waiting_left *left, GHashTable *passed, struct pauses *pauses,
+                   int64_t for_ms)
+{
+    const int64_t until_ms = clock_ms() + for_ms;
+    const bool pause = !left->helped || left->in_vain;
+
+    if (pause)
+        pauses_begin(pauses, left->ns, left->controller, clock_ms());
+    if (left->uid)
+        g_hash_table_replace(passed, g_strdup(left->uid), g_memdup2(&until_ms, sizeof until_ms));
+    return pause;
+}

@@ -4,6 +4,7 @@
 
 #include "evicting_api.h"
 #include "suite.h"
+#include "verbs/leadership.h"
 
 #include <gpuledger/dialect.h>
 
@@ -456,6 +457,25 @@ START_TEST(what_nobody_wants_does_not_begin)
 }
 END_TEST
 
+static uint64_t next_term(struct leadership *leadership)
+{
+    return 8;
+}
+
+/* Whoever serves by now may be at it. */
+START_TEST(after_the_term_no_pod_ends)
+{
+    static const struct leadership_ops ops = {.term = next_term};
+    struct leadership next = {&ops};
+
+    show_all();
+    executor.leadership = &next;
+    executor.term = 7;
+    expect_run("a", "another one holds the Lease");
+    ck_assert_uint_eq(count_evictions(), 0);
+}
+END_TEST
+
 /* What was kept may be others' by now. */
 START_TEST(what_could_not_be_renewed_stops_it)
 {
@@ -618,6 +638,7 @@ int main(void)
     tcase_add_loop_test(steps, outside_of_its_window_no_step_begins, 0, 3);
     tcase_add_loop_test(steps, a_finding_stops_it_before_a_step_and_after_the_last, 1, 4);
     tcase_add_test(steps, what_nobody_wants_does_not_begin);
+    tcase_add_test(steps, after_the_term_no_pod_ends);
     tcase_add_test(steps, what_could_not_be_renewed_stops_it);
     tcase_add_test(steps, of_whom_nobody_can_count_nobody_ends);
     tcase_add_test(steps, a_full_hour_pauses_it);

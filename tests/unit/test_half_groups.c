@@ -17,6 +17,8 @@ static int n_ending;           /* members that another replica has evicted */
 static int n_foreign;          /* members that somebody else has bound, without their group */
 static int n_needed;           /* 0: one more than are bound */
 static int n_evil;             /* groups of another namespace, whose pods one controller makes */
+static bool evil_apart;        /* each of these has a controller of its own */
+static int n_others;           /* namespaces with one group each */
 static uint32_t per_namespace; /* that may end in a minute; 0: any number */
 
 /* --- a replica ------------------------------------------------------------------------------------ */
@@ -117,7 +119,24 @@ static void put_evil(int i)
                              .needed = 2,
                              .bound = half == 0,
                              .ours = true,
-                             .owner = "own"});
+                             .owner = evil_apart ? group : "own"});
+    }
+}
+
+/* One of a namespace of its own, half of it bound. */
+static void put_other(int i)
+{
+    g_autofree char *ns = g_strdup_printf("other-%d", i);
+
+    for (int half = 0; half < 2; half++) {
+        g_autofree char *pod = g_strdup_printf("o%d-%d", i, half);
+        put(&(struct member){.ns = ns,
+                             .pod = pod,
+                             .uid = pod,
+                             .group = "o",
+                             .needed = 2,
+                             .bound = half == 0,
+                             .ours = true});
     }
 }
 
@@ -133,6 +152,8 @@ static void list(enum feed feed)
         put_pod(i, i < n_members);
     for (int i = 0; feed == FEED_PODS && i < n_evil; i++)
         put_evil(i);
+    for (int i = 0; feed == FEED_PODS && i < n_others; i++)
+        put_other(i);
     store_list_end(cluster, feed);
 }
 
@@ -153,7 +174,8 @@ static void fill(int members)
 static void setup_empty(void)
 {
     evicting_begin();
-    n_ending = n_foreign = n_needed = n_evil = 0;
+    n_ending = n_foreign = n_needed = n_evil = n_others = 0;
+    evil_apart = false;
     per_namespace = 0;
 }
 
@@ -437,6 +459,51 @@ START_TEST(groups_that_cannot_end_keep_no_others_waiting)
 }
 END_TEST
 
+/* A look tries eight groups. */
+START_TEST(each_namespace_has_its_turn_in_a_look)
+{
+    setup_empty();
+    n_evil = EVIL;
+    evil_apart = true;
+    n_others = 5;
+    answer("POST /api/v1/namespaces/evil/", FAKE_ALWAYS, 429, SAYS_BUDGET);
+    fill(1);
+    struct half_groups *half = start(NULL, -1);
+    pass(1);
+    ck_assert_uint_eq(count_evictions(), 1 + 5);
+    ck_assert_uint_eq(count_requests("POST /api/v1/namespaces/evil/", "dryRun"), 2);
+    half_groups_free(half);
+}
+END_TEST
+
+/* A pause ends when a group of the controller has ended: the next one begins with the shortest. */
+START_TEST(after_an_end_the_pauses_begin_anew)
+{
+    setup_empty();
+    answer("g-1/eviction ", 3, 429, SAYS_BUDGET); /* after 0, 2 and 6 s */
+    answer("/x-0/eviction ", 1, 429, SAYS_BUDGET);
+    fill(3);
+    struct half_groups *half = start(NULL, -1);
+    pass(8);
+    ck_assert_uint_eq(count_evictions(), 3);
+    for (int i = 0; i < 2; i++)
+        put(&(struct member){.ns = "ml",
+                             .pod = i == 0 ? "x-0" : "x-1",
+                             .uid = i == 0 ? "x-0" : "x-1",
+                             .group = "x",
+                             .needed = 2,
+                             .bound = i == 0,
+                             .ours = true});
+    clock_skip_ms(1000);
+    store_end_waits(cluster);
+    pass(1);
+    ck_assert_uint_eq(count_requests("/x-0/eviction ", NULL), 1);
+    pass(2);
+    ck_assert_uint_eq(count_evictions(), 4);
+    half_groups_free(half);
+}
+END_TEST
+
 /* Whatever a controller calls its groups: one that cannot end is tried for all of them. */
 START_TEST(groups_of_a_controller_wait_together)
 {
@@ -534,6 +601,8 @@ int main(void)
     tcase_add_loop_test(whom, all_of_them_end_or_none, 0, G_N_ELEMENTS(members));
     tcase_add_test(whom, a_budget_is_waited_for);
     tcase_add_test(whom, groups_that_cannot_end_keep_no_others_waiting);
+    tcase_add_test(whom, each_namespace_has_its_turn_in_a_look);
+    tcase_add_test(whom, after_an_end_the_pauses_begin_anew);
     tcase_add_test(whom, groups_of_a_controller_wait_together);
     tcase_add_test(whom, where_one_is_refused_after_all_the_others_wait);
     tcase_add_loop_test(whom, who_has_become_whole_goes_on, 1, 3);

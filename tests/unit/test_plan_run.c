@@ -227,6 +227,27 @@ START_TEST(a_controller_whose_pod_is_not_made_again_is_passed_over)
 }
 END_TEST
 
+/* It goes on with other pods, and does not help the same one again. */
+START_TEST(a_pod_that_was_helped_is_passed_over)
+{
+    const int64_t now = g_get_monotonic_time() / 1000;
+
+    plan_order_free(order);
+    order = decode(order_text("u1", "run", "\"data\":{\"waiting\":\"1m\",\"max-per-hour\":\"9\"}"));
+    plan_status_free(status);
+    status = plan_status_new(order->digest);
+    order->aim.ns = g_strdup("ml");
+    order->aim.name = g_strdup("big");
+    status->waiter = g_strdup("ml/big");
+    show_goal();
+    accept_writes();
+    run();
+    expect_end(PLAN_PHASE_WAITING, "room for ml/big has been made");
+    ck_assert(g_hash_table_contains(passed, "big"));
+    ck_assert_int_eq(pauses_left(waiters, "ml", NULL, now), 0);
+}
+END_TEST
+
 /* While its successor is waited for: the ConfigMap is looked at every two seconds. */
 static const struct {
     int status;
@@ -338,6 +359,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_step_that_had_begun_is_finished, 0, G_N_ELEMENTS(begun));
     tcase_add_loop_test(tests, a_controller_whose_pod_is_not_made_again_is_passed_over, 0, 2);
+    tcase_add_test(tests, a_pod_that_was_helped_is_passed_over);
     tcase_add_loop_test(tests, what_is_ordered_no_longer_stops, 0, G_N_ELEMENTS(orders));
     tcase_add_loop_test(tests, after_the_term_it_is_left_as_it_is, 1, 4);
     tcase_add_test(tests, what_another_one_is_at_does_not_begin);

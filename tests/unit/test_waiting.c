@@ -55,7 +55,7 @@ static void setup(void)
 
     evicting_begin();
     cluster = api_cluster_new(client);
-    passed = g_hash_table_new(g_str_hash, g_str_equal);
+    passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     turns = waiting_turns_new();
     pauses = pauses_new(3600000, 3600000);
     asking = false;
@@ -167,7 +167,7 @@ START_TEST(who_needs_no_moves_or_none_help_is_passed_over)
 {
     wait_as("big", pods[_i].wants, OLD, pods[_i].node, pods[_i].annotations);
     if (pods[_i].passed)
-        g_hash_table_add(passed, (gpointer) "uid-big");
+        g_hash_table_insert(passed, g_strdup("uid-big"), NULL);
     g_autoptr(relocation) plan = find(1000, NULL);
     ck_assert(plan);
     ck_assert_uint_eq(plan->steps->len, pods[_i].why ? 0 : 1);
@@ -217,6 +217,26 @@ START_TEST(pods_of_a_paused_controller_are_passed_over)
     g_autoptr(relocation) plan = find(0, NULL);
     ck_assert(plan);
     ck_assert_uint_eq(plan->steps->len, _i == 0 ? 0 : 1);
+}
+END_TEST
+
+/* The order has helped "big", in vain, or could not help it: it has had its turn, and another one of its controller
+ * waits. */
+static const struct {
+    bool helped, in_vain, sibling; /* the other one is helped then */
+} left[] = {{true, false, true}, {true, true, false}, {false, false, false}};
+
+START_TEST(who_was_left_is_passed_over)
+{
+    const struct waiting_left was = {"ml", "uid-big", "o", left[_i].helped, left[_i].in_vain};
+
+    wait_as("big", 8, OLD, NULL, "");
+    ck_assert_int_eq(waiting_leave(&was, passed, pauses, 3600000), !left[_i].sibling);
+    g_autoptr(relocation) plan = find(0, NULL);
+    ck_assert(plan && plan->steps->len == 0);
+    wait_as("again", 8, OLD, NULL, "");
+    g_autoptr(relocation) next = find(0, NULL);
+    ck_assert_uint_eq(next->steps->len, left[_i].sibling ? 1 : 0);
 }
 END_TEST
 
@@ -316,6 +336,7 @@ int main(void)
     tcase_add_test(tests, the_first_whom_moves_help_is_helped);
     tcase_add_loop_test(tests, of_many_the_first_are_looked_at, 0, 2);
     tcase_add_loop_test(tests, pods_of_a_paused_controller_are_passed_over, 0, 2);
+    tcase_add_loop_test(tests, who_was_left_is_passed_over, 0, G_N_ELEMENTS(left));
     tcase_add_test(tests, a_pod_that_is_gone_is_passed_over);
     tcase_add_test(tests, namespaces_take_turns);
     tcase_add_test(tests, a_look_goes_on_where_the_last_one_ended);

@@ -529,26 +529,21 @@ static void tell_paused(const struct run *run, const char *text)
                   DOOR_PAUSED, text);
 }
 
-/* It goes on with another one. Who cannot be helped has another turn later. A pod for which room was kept in vain may be
- * made anew, so its controller waits; one that has been helped is helped once. */
+/* It goes on with another one. Who cannot be helped has another turn later. */
 static void leave_waiter(struct run *run, bool ok, const char *why)
 {
-    struct plan_status *status = run->args->status;
-    const int64_t until_ms = clock_ms() + PLAN_PAUSE_MS;
+    const struct plan_run_args *args = run->args;
+    struct plan_status *status = args->status;
     const char *reason = ok ? "it has not come to the room that was made" : why;
-    const bool paused = !ok || run->in_vain;
+    const struct waiting_left left = {args->order->aim.ns, run->waiter_uid, run->waiter_controller,
+                                      .helped = ok, .in_vain = run->in_vain};
+    const bool paused = waiting_leave(&left, args->passed, args->waiters, PLAN_PAUSE_MS);
     g_autofree char *text =
         paused ? g_strdup_printf("%s is passed over for an hour: %s", status->waiter, reason)
                : g_strdup_printf("room for %s has been made", status->waiter);
 
-    if (paused) {
-        pauses_begin(run->args->waiters, run->args->order->aim.ns, run->waiter_controller,
-                     clock_ms());
+    if (paused)
         tell_paused(run, text);
-    }
-    if (run->waiter_uid)
-        g_hash_table_replace(run->args->passed, g_strdup(run->waiter_uid),
-                             g_memdup2(&until_ms, sizeof until_ms));
     status->phase = PLAN_PHASE_WAITING;
     plan_status_tell(status, text);
     g_clear_pointer(&status->waiter, g_free);
