@@ -33,6 +33,7 @@ struct fake_server {
     int listener;
     int stop; /* eventfd: readable once the server ends */
     int halt; /* eventfd: readable once the acceptor is to end */
+    int free; /* eventfd: how many replies that are held may go */
     uint16_t port;
     char *url;
 };
@@ -137,6 +138,17 @@ static bool send_chunk(const struct connection *connection, const char *text)
 
 /* False: the connection is over. */
 /* Without a body of its own, a 404 is the API server's, which is a Status. */
+/* False when the server ends. */
+static bool await_release(const struct fake_server *server)
+{
+    struct pollfd fds[] = {{server->free, POLLIN, 0}, {server->stop, POLLIN, 0}};
+    eventfd_t one;
+
+    while (poll(fds, 2, -1) < 0)
+        continue;
+    return !fds[1].revents && eventfd_read(server->free, &one) == 0;
+}
+
 static const char *chunk_of(const struct fake_reply *reply, size_t i)
 {
     const char *chunk = i < FAKE_CHUNKS_MAX ? reply->chunks[i] : NULL;
@@ -155,6 +167,8 @@ static bool answer(const struct connection *connection, const struct fake_reply 
                         reply->status ? reply->status : 200, reply->headers ? reply->headers : "");
 
     if (reply->delay_ms && is_stopping(connection->server, reply->delay_ms))
+        return false;
+    if (reply->held && !await_release(connection->server))
         return false;
     if (reply->end == FAKE_NO_REPLY || !send_text(connection, head, strlen(head)))
         return false;
@@ -260,9 +274,15 @@ struct fake_server *fake_server_new(void)
     server->requests = g_ptr_array_new_with_free_func(g_free);
     server->connections = g_array_new(FALSE, FALSE, sizeof(pthread_t));
     server->stop = eventfd(0, EFD_CLOEXEC);
+    server->free = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     open_port(server);
     server->url = g_strdup_printf("http://127.0.0.1:%u", server->port);
     return server;
+}
+
+void fake_server_release(struct fake_server *server)
+{
+    signal_eventfd(server->free);
 }
 
 void fake_server_free(struct fake_server *server)
@@ -273,6 +293,7 @@ void fake_server_free(struct fake_server *server)
     for (guint i = 0; i < server->connections->len; i++)
         pthread_join(g_array_index(server->connections, pthread_t, i), NULL);
     close(server->stop);
+    close(server->free);
     g_array_unref(server->connections);
     g_array_unref(server->script);
     g_ptr_array_unref(server->requests);

@@ -21,6 +21,7 @@ struct fake_reply {
     int status;          /* 0: 200 */
     const char *headers; /* further lines, each with its CRLF, or NULL */
     int delay_ms;        /* before the reply */
+    bool held;           /* no reply before fake_server_release */
     enum fake_end end;
     int times;                           /* 0: once; FAKE_ALWAYS */
     const char *chunks[FAKE_CHUNKS_MAX]; /* the body, each piece sent on its own */
@@ -37,6 +38,9 @@ const char *fake_server_url(const struct fake_server *server);
 
 /* Adds to the script; the reply's strings must outlive the server. */
 void fake_server_script(struct fake_server *server, const struct fake_reply *reply);
+
+/* Lets one reply go that is held, or will be. */
+void fake_server_release(struct fake_server *server);
 
 /* Closes the port (true), so that connections are refused, or opens the same one again. */
 void fake_server_refuse(struct fake_server *server, bool refuse);

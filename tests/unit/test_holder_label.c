@@ -82,6 +82,7 @@ START_TEST(it_comes_and_goes_with_the_lease)
     start();
     expect_off();
     holder_label_set(label, true);
+    fake_server_release(server);
     expect_end(1, ON);
     ck_assert(!holder_label_is_off(label));
     holder_label_set(label, false);
@@ -107,8 +108,7 @@ END_TEST
 
 START_TEST(who_changes_their_mind_meanwhile_is_heard)
 {
-    fake_server_script(server,
-                       &(struct fake_reply){.match = MATCH, .delay_ms = 100, .chunks = {POD}});
+    fake_server_script(server, &(struct fake_reply){.match = MATCH, .held = true, .chunks = {POD}});
     accept_all();
     start();
     ck_assert(fake_server_wait(server, 1, PATIENT_MS));

@@ -52,8 +52,11 @@ START_TEST(what_is_published_has_been_written)
 }
 END_TEST
 
+static atomic_uint publishing;
+
 static void *publish_in_thread(void *data)
 {
+    atomic_fetch_add(&publishing, 1);
     return GINT_TO_POINTER(publish(NULL));
 }
 
@@ -63,12 +66,15 @@ START_TEST(publications_share_writes)
     pthread_t threads[16];
 
     take_it();
-    script(
-        &(struct fake_reply){.match = "PUT ", .delay_ms = 150, .chunks = {LEASE("3", "me", "")}});
+    script(&(struct fake_reply){.match = "PUT ", .held = true, .chunks = {LEASE("3", "me", "")}});
     script(&(struct fake_reply){
         .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("4", "me", "")}});
+    atomic_store(&publishing, 0);
     for (size_t i = 0; i < G_N_ELEMENTS(threads); i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, publish_in_thread, NULL), 0);
+    while (atomic_load(&publishing) < G_N_ELEMENTS(threads))
+        g_usleep(1000);
+    fake_server_release(server);
     for (size_t i = 0; i < G_N_ELEMENTS(threads); i++) {
         void *published;
         pthread_join(threads[i], &published);
@@ -148,11 +154,11 @@ START_TEST(what_was_written_before_the_machine_slept_is_not_published)
     void *published;
 
     take_it();
-    script(
-        &(struct fake_reply){.match = "PUT ", .delay_ms = 200, .chunks = {LEASE("3", "me", "")}});
+    script(&(struct fake_reply){.match = "PUT ", .held = true, .chunks = {LEASE("3", "me", "")}});
     ck_assert_int_eq(pthread_create(&publisher, NULL, publish_in_thread, NULL), 0);
     ck_assert(fake_server_wait(server, 3, PATIENT_MS));
     g_atomic_int_add(&slept_ms, 5000);
+    fake_server_release(server);
     pthread_join(publisher, &published);
     ck_assert(!GPOINTER_TO_INT(published));
 }

@@ -34,7 +34,7 @@ static void setup(void)
 {
     extender = (struct extender){
         .store = store_new(&(struct store_options){.patience_ms = 60000, .hold_ms = HOUR_MS}),
-        .bind_timeout_ms = 60,
+        .bind_timeout_ms = 60000,
     };
     extender.cluster = memory_cluster_new(extender.store);
     for (int feed = 0; feed < FEED_N; feed++)

@@ -111,15 +111,16 @@ END_TEST
 
 START_TEST(a_list_that_began_before_does_not_count)
 {
-    script(&(struct fake_reply){.match = "limit=", .delay_ms = 300, .chunks = {EMPTY}});
-    script(&(struct fake_reply){.match = "limit=", .delay_ms = 300, .chunks = {EMPTY}});
+    script(&(struct fake_reply){.match = "limit=", .times = 2, .held = true, .chunks = {EMPTY}});
     script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG});
     start();
     expect_requests(1);
     const uint64_t wanted = reflector_relist(running);
+    fake_server_release(server);
     expect_requests(2);
     ck_assert_uint_eq(atomic_load(&ended), 1);
     ck_assert(!reflector_has_listed(running, wanted));
+    fake_server_release(server);
     ck_assert(comes_true(wanted));
     expect_requests(3);
 }
@@ -153,7 +154,7 @@ END_TEST
 
 START_TEST(wishes_of_one_moment_share_a_list)
 {
-    script(&(struct fake_reply){.match = "limit=", .delay_ms = 200, .chunks = {EMPTY}});
+    script(&(struct fake_reply){.match = "limit=", .held = true, .chunks = {EMPTY}});
     script(&(struct fake_reply){.match = "limit=", .chunks = {EMPTY}});
     script(&(struct fake_reply){.match = "watch=1", .end = FAKE_HANG});
     start();
@@ -161,6 +162,7 @@ START_TEST(wishes_of_one_moment_share_a_list)
     const uint64_t first = reflector_relist(running);
     const uint64_t last = reflector_relist(running);
     ck_assert_uint_lt(first, last);
+    fake_server_release(server);
     ck_assert(comes_true(last));
     ck_assert(reflector_has_listed(running, first));
     expect_requests(3);

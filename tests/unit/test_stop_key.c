@@ -91,13 +91,13 @@ START_TEST(what_was_asked_for_long_ago_counts_no_more)
 {
     permits_free(permits);
     permits = permits_new(&(struct permits_options){.stopped = true, .stale_ms = STALE_MS});
-    script(
-        &(struct fake_reply){.match = PATH, .status = 404, .chunks = {SAYS_GONE}, .delay_ms = 200});
+    script(&(struct fake_reply){.match = PATH, .status = 404, .chunks = {SAYS_GONE}, .held = true});
     answer(PATH, FAKE_ALWAYS, 404, SAYS_GONE);
     key = stop_key_start(client, "gpu", permits, NULL);
     ck_assert_ptr_nonnull(key);
     expect_requests(1);
     clock_skip_ms(STALE_MS + 1);
+    fake_server_release(server);
     clock_await_waiting(1);
     g_autofree char *stale = permits_why_stopped(permits);
     ck_assert_ptr_nonnull(stale);

@@ -41,7 +41,8 @@ char *world_bind_body(const char *pod, const char *uid, const char *node);
 char *world_bind_uid(struct world *world, const char *pod, const char *uid, const char *node);
 /* The same, with "uid-" and the name for the UID. */
 char *world_bind(struct world *world, const char *pod, const char *node);
-/* The same, and fails the test unless the Error is exactly this. */
+/* The same, and fails the test unless the Error is exactly this. What is to succeed may take as long as by
+ * default, whatever a test has set for those that are to give up. */
 void world_expect_bind(struct world *world, const char *pod, const char *node, const char *error);
 
 /* view_nodes, all states but "assigned" written alike. */
