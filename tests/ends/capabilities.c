@@ -22,6 +22,7 @@
 
 static const struct dialect_options no_options;
 static int mins[NAMESPACES];
+static GHashTable *budgets; /* "NAMESPACE/APP" -> how many may be evicted */
 
 static struct api_client *client_of(const struct replica *replica, const char *what)
 {
@@ -163,10 +164,28 @@ static void tell_min(struct store *store, int ns)
                         .ns = name, .name = "q", .elastic = true, .min = PAIRS({GPUS, cards})});
 }
 
+static void tell_budget(struct store *store, const char *key, int allowed)
+{
+    g_auto(GStrv) parts = g_strsplit(key, "/", 2);
+    const struct string_pair label = {"app", parts[1]};
+
+    store_put_budget(store, &(struct budget_view){.ns = parts[0],
+                                                  .name = parts[1],
+                                                  .allowed = allowed,
+                                                  .selects = true,
+                                                  .labels = {(void *)&label, 1}});
+}
+
 static void feed(struct store *store)
 {
+    GHashTableIter iter;
+    gpointer key, allowed;
+
     for (int i = 0; i < NAMESPACES; i++)
         tell_min(store, i);
+    g_hash_table_iter_init(&iter, budgets);
+    while (g_hash_table_iter_next(&iter, &key, &allowed))
+        tell_budget(store, key, GPOINTER_TO_INT(allowed));
 }
 
 static struct store *store_of(char name)
@@ -193,16 +212,13 @@ int capabilities_min(int ns)
 
 void capabilities_put_budget(const char *ns, const char *app, int allowed)
 {
-    const struct string_pair label = {"app", app};
+    char *key = g_strdup_printf("%s/%s", ns, app);
 
+    g_hash_table_insert(budgets, key, GINT_TO_POINTER(allowed));
     for (char name = 'a'; name <= 'z'; name++) {
         struct store *store = store_of(name);
         if (store)
-            store_put_budget(store, &(struct budget_view){.ns = ns,
-                                                          .name = app,
-                                                          .allowed = allowed,
-                                                          .selects = true,
-                                                          .labels = {(void *)&label, 1}});
+            tell_budget(store, key, allowed);
     }
 }
 
@@ -222,4 +238,6 @@ void capabilities_reset(void)
 {
     scenario = &all_scenario;
     memset(mins, 0, sizeof mins);
+    g_clear_pointer(&budgets, g_hash_table_unref);
+    budgets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }
