@@ -62,6 +62,13 @@ static bool has_ended_any(const struct reclaimer *reclaimer, const struct claim_
     return row->n_left < g_strv_length(row->claim->ends);
 }
 
+/* A budget may have kept these from ending for as long as the claim stood: the next one names others if it can. */
+static void pass_over(struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    for (char **uid = row->claim->ends; *uid; uid++)
+        reclaimer_set_time(reclaimer->stays, *uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
+}
+
 static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)
 {
     struct memory *memory = reclaimer_remember(reclaimer, row->claim->uid);
@@ -70,6 +77,7 @@ static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row
 
     memory->lapsed = true;
     pauses_begin(reclaimer->pauses, ns, memory->controller, reclaimer->now_ms);
+    pass_over(reclaimer, row);
     if (!row->name)
         return;
     note = g_strdup_printf(

@@ -10,7 +10,7 @@
 
 #define RECLAIM_AGAIN_MS 10000          /* for a pod for which nobody gives back */
 #define RECLAIM_PAUSE_MS 5000           /* for a pod that cannot be evicted now */
-#define RECLAIM_STAYS_MS 300000         /* for one that may not be ended */
+#define RECLAIM_STAYS_MS 300000         /* for one that may not be ended, or has not in time */
 #define RECLAIM_BACKOFF_MIN_MS 60000    /* for one that has not come in time, and its namespace */
 #define RECLAIM_BACKOFF_MAX_MS 14400000 /* four hours; a pause is forgotten as long after its end */
 

@@ -40,9 +40,18 @@ static const struct cluster_ops ops = {
     .name = "table", .get_pod = get_pod, .annotate_node = annotate_node};
 static struct cluster cluster = {&ops};
 
+static bool keeps; /* a budget keeps the pod that is to end first */
+static char *kept; /* its UID */
+
 /* It is gone at once. */
 static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
 {
+    if (keeps && !kept)
+        kept = g_strdup(evictee->uid);
+    if (g_strcmp0(kept, evictee->uid) == 0) {
+        g_set_error_literal(error, g_quark_from_static_string("test"), 0, "no");
+        return EVICTION_LATER;
+    }
     if (!try)
         store_delete_pod(live, evictee->uid);
     return EVICTION_DONE;
@@ -120,6 +129,8 @@ static void teardown(void)
 {
     reclaimer_free(reclaimer);
     store_free(live);
+    keeps = false;
+    g_clear_pointer(&kept, g_free);
     fake_claims_reset();
 }
 
@@ -165,6 +176,24 @@ START_TEST(namespaces_take_turns)
 }
 END_TEST
 
+/* As the store knows of no budget, it would be chosen again. */
+START_TEST(a_pod_that_a_budget_has_kept_is_passed_over_once_the_claim_has_lapsed)
+{
+    static const char *const uids[] = {"f0", NULL};
+
+    keeps = true;
+    await("few", "f0", 0);
+    for (int minute = 0; minute < 12; minute++)
+        g_free(order_of(uids));
+    ck_assert_ptr_nonnull(kept);
+    store_lock(live);
+    ck_assert_ptr_nonnull(ledger_get(store_ledger(live), kept));
+    const guint n_left = ledger_node(store_ledger(live), "n")->allocations->len;
+    store_unlock(live);
+    ck_assert_uint_eq(n_left, CARDS - 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reclaim_turns");
@@ -172,6 +201,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, namespaces_take_turns);
+    tcase_add_test(tests, a_pod_that_a_budget_has_kept_is_passed_over_once_the_claim_has_lapsed);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
