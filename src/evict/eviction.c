@@ -203,11 +203,13 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     g_autofree char *path = pods_path(evictee->ns, evictee->name, "/eviction");
     g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
+    bool doubted = false;
     struct api_call call = {.method = "POST",
                             .path = path,
                             .body = body,
                             .deadline_ms = clock_ms() + TRY_MS,
-                            .is_final = is_refusal};
+                            .is_final = is_refusal,
+                            .ret_doubted = &doubted};
 
     write_body(body, evictee, try);
     const enum outcome outcome = api_client_call(client, &call, reply, &failure);
@@ -223,7 +225,9 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
      * kubernetes@v1.37.2:pkg/registry/core/pod/storage/eviction.go. */
     if (later)
         return outcome == OUTCOME_UNKNOWN && !try ? EVICTION_DOUBTED : EVICTION_LATER;
-    return outcome == OUTCOME_UNKNOWN ? EVICTION_UNKNOWN : EVICTION_FAILED;
+    /* Another UID than the one that was meant: the pod may have ended by an earlier attempt. */
+    const bool replaced = outcome == OUTCOME_CONFLICT && doubted;
+    return outcome == OUTCOME_UNKNOWN || replaced ? EVICTION_UNKNOWN : EVICTION_FAILED;
 }
 
 enum outcome eviction_tell(struct api_client *client, const struct pod_event *event, GError **error)

@@ -366,6 +366,8 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
             return doubted && outcome == OUTCOME_REFUSED ? OUTCOME_UNKNOWN : outcome;
         }
         doubted |= writes && outcome == OUTCOME_UNKNOWN;
+        if (call->ret_doubted)
+            *call->ret_doubted = doubted;
         delay_ms = MIN(delay_ms * 2, RETRY_MAX_MS);
     }
 }

@@ -51,6 +51,8 @@ struct api_call {
     /* Whether this text of the API server's is a no, whatever its status: then it is not asked again, and this
      * attempt counts as refused. NULL: none is. */
     bool (*is_final)(const char *message);
+    bool *
+        ret_doubted; /* an attempt before the last may have done it, whatever the outcome; NULL: not asked */
 };
 
 /* `reply` gets the body of a 2xx. A 404 that is not the API server's but a proxy's is OUTCOME_UNKNOWN. OUTCOME_REFUSED includes "it was certainly never sent"
