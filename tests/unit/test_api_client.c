@@ -545,7 +545,7 @@ END_TEST
 
 static void *send_in_vain(void *data)
 {
-    send_binding(1000, NULL);
+    send_binding(PATIENT_MS, NULL);
     return NULL;
 }
 
@@ -562,6 +562,7 @@ START_TEST(a_call_that_gets_no_connection_is_refused)
     ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE));
     ck_assert_msg(strstr(error->message, "in use"), "%s", error->message);
     ck_assert_uint_eq(fake_server_count(server), API_CONNECTIONS_MAX);
+    api_client_abort(client);
     for (unsigned i = 0; i < API_CONNECTIONS_MAX; i++)
         pthread_join(threads[i], NULL);
 }
