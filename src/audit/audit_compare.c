@@ -35,7 +35,8 @@ struct comparison {
     const struct audit_options *options;
     struct audit_report *report;
     struct node_images *images; /* of the store's */
-    GArray *pods;     /* struct suspect */
+    GPtrArray *pods;            /* struct suspect * */
+    GHashTable *spaces;         /* namespace -> how many are suspects */
     GPtrArray *nodes; /* char *: names */
 };
 
@@ -48,13 +49,14 @@ static void truth_clear(struct truth *truth)
 typedef struct truth truth;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(truth, truth_clear)
 
-static void suspect_clear(gpointer data)
+static void suspect_free(gpointer data)
 {
     struct suspect *suspect = data;
     g_free(suspect->uid);
     g_free(suspect->ns);
     g_free(suspect->name);
     truth_clear(&suspect->truth);
+    g_free(suspect);
 }
 
 /* --- pods ----------------------------------------------------------------------------------- */
@@ -191,22 +193,61 @@ static void report_pod(struct audit_report *report, enum audit_cause cause,
                              });
 }
 
+static guint n_suspects(const struct comparison *comparison, const char *ns)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(comparison->spaces, ns));
+}
+
+static void count_suspect(const struct comparison *comparison, const char *ns, int more)
+{
+    g_hash_table_replace(comparison->spaces, g_strdup(ns),
+                         GUINT_TO_POINTER(n_suspects(comparison, ns) + (guint)more));
+}
+
+/* Of the namespace with the most one goes, for one that has at least two less. */
+static bool make_room(struct comparison *comparison, const char *ns)
+{
+    const GPtrArray *pods = comparison->pods;
+    guint at = 0, most = 0;
+
+    for (guint i = 0; i < pods->len; i++) {
+        const guint n = n_suspects(comparison, ((const struct suspect *)pods->pdata[i])->ns);
+        if (n > most) {
+            most = n;
+            at = i;
+        }
+    }
+    if (most < n_suspects(comparison, ns) + 2)
+        return false;
+    count_suspect(comparison, ((const struct suspect *)pods->pdata[at])->ns, -1);
+    g_ptr_array_remove_index_fast(comparison->pods, at);
+    return true;
+}
+
+static void note_suspect(struct comparison *comparison, const struct allocation *pod)
+{
+    const bool full = comparison->pods->len == SUSPECTS_MAX;
+
+    comparison->report->unchecked += full;
+    if (full && !make_room(comparison, pod->ns))
+        return;
+    struct suspect *suspect = g_new0(struct suspect, 1);
+    *suspect = (struct suspect){g_strdup(pod->uid), g_strdup(pod->ns), g_strdup(pod->name)};
+    g_ptr_array_add(comparison->pods, suspect);
+    count_suspect(comparison, pod->ns, 1);
+}
+
 /* A pod that is not the same in both, whose owners do not change them meanwhile; `fresh` or `held` may be NULL. */
 static void suspect_pod(struct comparison *comparison, const struct allocation *fresh,
                         const struct allocation *held)
 {
-    const struct allocation *pod = fresh ? fresh : held;
     const char *node = fresh ? fresh->node->name : NULL;
     enum audit_cause cause = find_cause(fresh, node, held);
 
-    if (cause == AUDIT_UNCONFIRMED) {
+    if (cause == AUDIT_UNCONFIRMED)
         report_pod(comparison->report, cause, fresh, node, held);
-    } else if (cause != AUDIT_NONE && comparison->pods->len == SUSPECTS_MAX) {
-        comparison->report->unchecked++;
-    } else if (cause != AUDIT_NONE) {
-        struct suspect suspect = {g_strdup(pod->uid), g_strdup(pod->ns), g_strdup(pod->name)};
-        g_array_append_val(comparison->pods, suspect);
-    }
+    else if (cause != AUDIT_NONE)
+        note_suspect(comparison, fresh ? fresh : held);
 }
 
 /* --- nodes ---------------------------------------------------------------------------------- */
@@ -435,7 +476,7 @@ static bool confirm_all(struct comparison *comparison, GError **error)
     const struct audit_options *options = comparison->options;
 
     for (guint i = 0; i < comparison->pods->len; i++) {
-        struct suspect *suspect = &g_array_index(comparison->pods, struct suspect, i);
+        struct suspect *suspect = comparison->pods->pdata[i];
         if (!ask(comparison, suspect, &suspect->truth, error))
             return false;
     }
@@ -445,7 +486,7 @@ static bool confirm_all(struct comparison *comparison, GError **error)
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped");
     }
     for (guint i = 0; i < comparison->pods->len; i++) {
-        if (!confirm_pod(comparison, &g_array_index(comparison->pods, struct suspect, i), error))
+        if (!confirm_pod(comparison, comparison->pods->pdata[i], error))
             return false;
     }
     return confirm_nodes(comparison, error);
@@ -472,7 +513,8 @@ struct audit_report *audit_compare(struct store *store, struct cluster *cluster,
     g_autoptr(audit_report) report = audit_look(store, options);
     g_autoptr(store) fresh = store_like(store);
     g_autoptr(node_images) images = node_images_new(store, false);
-    g_autoptr(GArray) pods = g_array_new(FALSE, FALSE, sizeof(struct suspect));
+    g_autoptr(GPtrArray) pods = g_ptr_array_new_with_free_func(suspect_free);
+    g_autoptr(GHashTable) spaces = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(g_free);
     struct comparison comparison = {
         .store = store,
@@ -482,10 +524,10 @@ struct audit_report *audit_compare(struct store *store, struct cluster *cluster,
         .report = report,
         .images = images,
         .pods = pods,
+        .spaces = spaces,
         .nodes = nodes,
     };
 
-    g_array_set_clear_func(pods, suspect_clear);
     if (!list_all(&comparison, error))
         return NULL;
     compare_all(&comparison);

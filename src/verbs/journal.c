@@ -7,16 +7,32 @@
 
 struct journal {
     struct store *store;
-    GHashTable *entries; /* uid -> char *, a booking as JSON */
+    GHashTable *entries; /* uid -> struct entry * */
+    GHashTable *spaces;  /* namespace -> size of its texts, not 0 */
     size_t size;         /* of all texts */
 };
+
+struct entry {
+    char *ns, *text; /* a booking as JSON */
+    size_t size;     /* of the text */
+};
+
+static void entry_free(gpointer data)
+{
+    struct entry *entry = data;
+
+    g_free(entry->ns);
+    g_free(entry->text);
+    g_free(entry);
+}
 
 struct journal *journal_new(struct store *store)
 {
     struct journal *journal = g_new0(struct journal, 1);
 
     journal->store = store;
-    journal->entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    journal->entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, entry_free);
+    journal->spaces = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return journal;
 }
 
@@ -25,6 +41,7 @@ void journal_free(struct journal *journal)
     if (!journal)
         return;
     g_hash_table_unref(journal->entries);
+    g_hash_table_unref(journal->spaces);
     g_free(journal);
 }
 
@@ -48,19 +65,50 @@ static bool is_open(const struct ledger *ledger, const char *uid)
            (booking->state == ALLOCATION_ASSUMED || booking->state == ALLOCATION_UNKNOWN);
 }
 
+static size_t size_of(const struct journal *journal, const char *ns)
+{
+    return GPOINTER_TO_SIZE(g_hash_table_lookup(journal->spaces, ns));
+}
+
+static void set_size(struct journal *journal, const char *ns, size_t size)
+{
+    if (size > 0)
+        g_hash_table_replace(journal->spaces, g_strdup(ns), GSIZE_TO_POINTER(size));
+    else
+        g_hash_table_remove(journal->spaces, ns);
+}
+
+static void uncount(struct journal *journal, const struct entry *entry)
+{
+    journal->size -= entry->size;
+    set_size(journal, entry->ns, size_of(journal, entry->ns) - entry->size);
+}
+
 static void forget(struct journal *journal, const char *uid)
 {
-    const char *text = g_hash_table_lookup(journal->entries, uid);
+    const struct entry *entry = g_hash_table_lookup(journal->entries, uid);
 
-    if (text)
-        journal->size -= strlen(text);
+    if (entry)
+        uncount(journal, entry);
     g_hash_table_remove(journal->entries, uid);
 }
 
-static void keep(struct journal *journal, const char *uid, char *take_entry)
+static void keep(struct journal *journal, const struct allocation *booking, char *take_text)
 {
-    journal->size += strlen(take_entry);
-    g_hash_table_insert(journal->entries, g_strdup(uid), take_entry);
+    struct entry *entry = g_new0(struct entry, 1);
+
+    forget(journal, booking->uid); /* of a booking that is over */
+    *entry = (struct entry){g_strdup(booking->ns), take_text, strlen(take_text)};
+    journal->size += entry->size;
+    set_size(journal, entry->ns, size_of(journal, entry->ns) + entry->size);
+    g_hash_table_insert(journal->entries, g_strdup(booking->uid), entry);
+}
+
+/* A namespace has no more than it leaves to others: they find room whatever it does. */
+static bool has_room(const struct journal *journal, const char *ns, size_t size)
+{
+    return journal->size + size <= JOURNAL_MAX &&
+           size_of(journal, ns) + size <= JOURNAL_MAX - journal->size - size;
 }
 
 /* Whose fate is known needs no place. */
@@ -73,7 +121,7 @@ static void sweep(struct journal *journal, const struct ledger *ledger)
     while (g_hash_table_iter_next(&iter, &uid, &entry)) {
         if (is_open(ledger, uid))
             continue;
-        journal->size -= strlen(entry);
+        uncount(journal, entry);
         g_hash_table_iter_remove(&iter);
     }
 }
@@ -82,12 +130,14 @@ bool journal_add(struct journal *journal, const struct allocation *booking)
 {
     if (!journal)
         return true;
-    g_autofree char *entry = describe(booking);
+    g_autofree char *text = describe(booking);
 
     forget(journal, booking->uid);
-    if (journal->size + strlen(entry) > JOURNAL_MAX)
+    if (!has_room(journal, booking->ns, strlen(text)))
+        sweep(journal, store_ledger(journal->store));
+    if (!has_room(journal, booking->ns, strlen(text)))
         return false;
-    keep(journal, booking->uid, g_steal_pointer(&entry));
+    keep(journal, booking, g_steal_pointer(&text));
     return true;
 }
 
@@ -95,7 +145,7 @@ void journal_encode(struct journal *journal, GString *text)
 {
     struct json_writer writer;
     GHashTableIter iter;
-    gpointer entry;
+    gpointer value;
 
     json_writer_init(&writer, text);
     sweep(journal, store_lock(journal->store));
@@ -103,8 +153,10 @@ void journal_encode(struct journal *journal, GString *text)
         json_begin_object(&writer);
         json_key_array(&writer, "bookings");
         g_hash_table_iter_init(&iter, journal->entries);
-        while (g_hash_table_iter_next(&iter, NULL, &entry))
-            json_raw(&writer, entry, strlen(entry));
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            const struct entry *entry = value;
+            json_raw(&writer, entry->text, entry->size);
+        }
         json_end_array(&writer);
         json_end_object(&writer);
     }
@@ -130,7 +182,7 @@ static bool book(struct journal *journal, const char *node, struct allocation *t
         char *entry = describe(take_booking);
         observer_tell(observer, &(struct observation){OBSERVED_INHERITED, observer_number(observer),
                                                       .key = take_booking->uid, .booking = entry});
-        keep(journal, take_booking->uid, entry);
+        keep(journal, take_booking, entry);
     }
     store_notify(journal->store, node, NULL);
     store_unlock(journal->store);

@@ -25,7 +25,8 @@ void journal_free(struct journal *journal);
 typedef struct journal journal; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(journal, journal_free)
 
-/* Under the store's lock: takes in a booking of the ledger. False: there are too many that are open.
+/* Under the store's lock: takes in a booking of the ledger. False: too many are open, in all or of its namespace,
+ * whose bookings take no more room than is free beside them.
  * No journal (NULL) takes everything. */
 bool journal_add(struct journal *journal, const struct allocation *booking);
 

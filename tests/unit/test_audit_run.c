@@ -246,6 +246,27 @@ START_TEST(too_many_suspects_are_counted)
 }
 END_TEST
 
+/* One that is looked at first fills the table, and another one with few is looked at after it. */
+START_TEST(who_has_most_suspects_loses_one)
+{
+    for (int i = 0; i < 510; i++) {
+        g_autofree char *name = g_strdup_printf("evil/p%03d", i);
+        add(name, "duo", 1, "1");
+    }
+    for (int i = 0; i < 5; i++) {
+        g_autofree char *name = g_strdup_printf("honest/p%03d", i);
+        add(name, "duo", 1, "1");
+    }
+    g_autoptr(audit_report) report = compare();
+    guint honest = 0;
+    for (guint i = 0; i < report->rows->len; i++)
+        honest += g_strcmp0(((const struct audit_row *)report->rows->pdata[i])->ns, "honest") == 0;
+    ck_assert_uint_eq(honest, 5);
+    ck_assert_uint_eq(report->counts[AUDIT_MISSING], 500);
+    ck_assert_uint_eq(report->unchecked, 15);
+}
+END_TEST
+
 START_TEST(too_many_rows_are_counted)
 {
     for (int i = 0; i < AUDIT_ROWS_MAX + 5; i++) {
@@ -317,6 +338,7 @@ int main(void)
     tcase_add_test(tests, a_pod_that_cannot_be_asked_about_tells_nothing);
     tcase_add_test(tests, it_can_be_stopped);
     tcase_add_test(tests, too_many_suspects_are_counted);
+    tcase_add_test(tests, who_has_most_suspects_loses_one);
     tcase_add_test(tests, too_many_rows_are_counted);
     tcase_add_test(tests, every_cause_is_explained);
     tcase_add_test(tests, a_report_is_json);

@@ -338,37 +338,40 @@ START_TEST(what_a_pod_wants_of_a_shared_card_is_kept)
 }
 END_TEST
 
+/* Whether the journal of `old` takes a booking in, with a name of that length. */
+static bool enter(const char *ns, const char *uid, size_t length)
+{
+    g_autofree char *name = g_strnfill(length, 'x');
+    struct allocation *booking = allocation_new(uid, ns, name, 1);
+
+    booking->dialect = dialects[0];
+    booking->state = ALLOCATION_UNKNOWN;
+    booking = ledger_put(store_lock(old.store), "elsewhere", booking);
+    const bool entered = journal_add(left, booking);
+    store_unlock(old.store);
+    return entered;
+}
+
 START_TEST(a_full_journal_turns_binds_away)
 {
-    g_autofree char *padding = g_strnfill(JOURNAL_MAX / 2, 'x');
-    struct ledger *ledger = store_lock(old.store);
-
-    for (int i = 0; i < 2; i++) {
-        g_autofree char *uid = g_strdup_printf("uid-big-%d", i);
-        struct allocation *big = allocation_new(uid, "ml", padding, 1);
-
-        big->dialect = dialects[0];
-        big->state = ALLOCATION_UNKNOWN;
-        big = ledger_put(ledger, "elsewhere", big);
-        ck_assert_int_eq(journal_add(left, big), i == 0);
-    }
-    struct allocation *filler = allocation_new("uid-filler", "ml", "", 1);
-    g_autofree char *rest = g_strnfill(JOURNAL_MAX / 2 - 450, 'y');
-    allocation_free(filler);
-    filler = allocation_new("uid-filler", "ml", rest, 1);
-    filler->dialect = dialects[0];
-    filler->state = ALLOCATION_UNKNOWN;
-    filler = ledger_put(ledger, "elsewhere", filler);
-    ck_assert(journal_add(left, filler));
-    store_unlock(old.store);
-
-    world_expect_bind(&old, "p", "mono", "too many binds are not settled; try again");
+    ck_assert(enter("ml", "uid-filler", JOURNAL_MAX / 2 - 300));
+    world_expect_bind(&old, "p", "mono",
+                      "too many binds of the namespace are not settled; try again");
     ck_assert_int_eq(world_used(&old, "mono", 0), 0);
     ck_assert_uint_eq(fake_cluster_n_sent(cluster), 0);
 
     ledger_drop(store_lock(old.store), "uid-filler");
     store_unlock(old.store);
-    g_free(text_of(left));
+    world_expect_bind(&old, "p", "mono", "");
+}
+END_TEST
+
+START_TEST(a_namespace_leaves_others_room_in_the_journal)
+{
+    ck_assert(!enter("evil", "uid-big", JOURNAL_MAX / 2));
+    ck_assert(enter("evil", "uid-long", JOURNAL_MAX / 2 - 300));
+    ck_assert(!enter("evil", "uid-next", 450));
+    ck_assert(enter("other", "uid-other", JOURNAL_MAX / 4 - 450));
     world_expect_bind(&old, "p", "mono", "");
 }
 END_TEST
@@ -393,6 +396,7 @@ int main(void)
     tcase_add_test(tcase, a_booking_of_more_shares_than_a_pod_can_have_is_bad);
     tcase_add_test(tcase, what_a_pod_wants_of_a_shared_card_is_kept);
     tcase_add_test(tcase, a_full_journal_turns_binds_away);
+    tcase_add_test(tcase, a_namespace_leaves_others_room_in_the_journal);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

@@ -127,7 +127,7 @@ static enum attempt_step enter(struct attempt *attempt, struct ledger *ledger,
         return ATTEMPT_SEND;
     ledger_drop(ledger, attempt->args->pod_uid);
     return refuse(attempt, BIND_RESULT_NOT_READY, error,
-                  "too many binds are not settled; try again");
+                  "too many binds of the namespace are not settled; try again");
 }
 
 static struct pod_view describe_pod(const struct attempt *attempt)
