@@ -14,7 +14,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("GPULEDGER", str(ROOT / "build" / "gpuledger"))
 SNAPSHOT = ROOT / "examples" / "snapshot.json"
-PATIENCE = 20  # seconds for anything that should happen at once
+PATIENCE = 60  # seconds for anything that should happen at once
 JSON = {"Content-Type": "application/json"}
 
 

@@ -181,7 +181,7 @@ class Stop(Case):
         server.wait_for("^gpuledger: option '--snapshot-out': .*/nonexistent/after.json")
 
     def test_calls_under_way_are_answered(self):
-        server = self.start_crowded("--bind-timeout=20s", "--assign-patience=15s")
+        server = self.start_crowded("--bind-timeout=5m", "--assign-patience=5m")
         answer = self.bind_in_background(server)
         server.signal(signal.SIGTERM)
         server.wait_for("draining")
