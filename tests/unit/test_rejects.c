@@ -327,6 +327,22 @@ START_TEST(a_namespace_closes_a_node_for_itself_alone)
 }
 END_TEST
 
+/* As long as nothing of theirs has started there, it stays closed to each of them. */
+START_TEST(a_node_closed_to_too_many_is_closed_to_all)
+{
+    for (int i = 0; i < 64; i++) {
+        g_autofree char *ns = g_strdup_printf("evil%d", i);
+        reject_three(ns);
+        expect(ns, "b");
+        pass(3600000);
+        expect("ml", "a,b");
+    }
+    reject_three("late");
+    expect("late", "b");
+    expect("ml", "b");
+}
+END_TEST
+
 START_TEST(a_limit_of_one_does_not_change_that)
 {
     store_free(extender.store);
@@ -558,6 +574,7 @@ int main(void)
     tcase_add_test(tcase, who_was_on_the_way_before_is_no_trial);
     tcase_add_test(tcase, a_trial_of_which_kubelet_says_nothing_ends);
     tcase_add_test(tcase, a_namespace_closes_a_node_for_itself_alone);
+    tcase_add_test(tcase, a_node_closed_to_too_many_is_closed_to_all);
     tcase_add_test(tcase, a_limit_of_one_does_not_change_that);
     tcase_add_test(tcase, several_namespaces_close_it_for_all);
     tcase_add_test(tcase, a_namespace_that_fails_every_trial_does_not_double_the_pause_of_others);

@@ -157,11 +157,9 @@ static void note_rejected(struct node_backoff *self, const struct allocation *al
 
 /* --- backoffs --------------------------------------------------------------------------------- */
 
-static void begin_backoff(struct site *site, const char *ns, int32_t card, const char *author,
-                          int64_t now_ms)
+static void add_backoff(struct site *site, const char *ns, int32_t card, const char *author,
+                        int64_t now_ms)
 {
-    if (site->backoffs->len >= SITE_BACKOFFS_MAX)
-        return;
     /* The node stands for its cards. */
     for (guint i = site->backoffs->len; card == CARD_UNKNOWN && i > 0; i--) {
         const struct backoff *backoff = site->backoffs->pdata[i - 1];
@@ -171,6 +169,35 @@ static void begin_backoff(struct site *site, const char *ns, int32_t card, const
     struct backoff *backoff = backoff_new(ns, card, now_ms + NODE_BACKOFF_MS, NODE_BACKOFF_MS);
     backoff->author = g_strdup(author);
     g_ptr_array_add(site->backoffs, backoff);
+}
+
+/* One of those of a namespace with several, each of a card; NULL: none has. */
+static const struct backoff *find_several(const struct site *site)
+{
+    for (guint i = 0; i < site->backoffs->len; i++) {
+        const struct backoff *one = site->backoffs->pdata[i];
+        for (guint j = 0; j < i; j++) {
+            if (g_strcmp0(((const struct backoff *)site->backoffs->pdata[j])->ns, one->ns) == 0)
+                return one;
+        }
+    }
+    return NULL;
+}
+
+/* Where there are too many, a namespace with several is kept from the node and not from cards; if none has, all are. */
+static void begin_backoff(struct site *site, const char *ns, int32_t card, const char *author,
+                          int64_t now_ms)
+{
+    if (!ns || site->backoffs->len < SITE_BACKOFFS_MAX) {
+        add_backoff(site, ns, card, author, now_ms);
+        return;
+    }
+    const struct backoff *several = find_several(site);
+    g_autofree char *whole = g_strdup(several ? several->ns : NULL);
+    if (several || !find_backoff(site, NULL, CARD_UNKNOWN))
+        add_backoff(site, whole, CARD_UNKNOWN, author, now_ms);
+    if (several && g_strcmp0(whole, ns) != 0)
+        add_backoff(site, ns, card, author, now_ms);
 }
 
 /* The pod that was tried was rejected. */
