@@ -34,7 +34,8 @@ static enum claim_state judge(const struct reading *reading, const char *node,
         return CLAIM_GONE;
     if (held && (held->state == ALLOCATION_CONFIRMED || held->state == ALLOCATION_BOUND))
         return CLAIM_BOUND;
-    if (!held && !store_pending(reading->store, claim->uid))
+    /* One that is being deleted stays as long as a finalizer lets it, and never comes. */
+    if (!held && store_waiting_since(reading->store, claim->uid) == 0)
         return CLAIM_GONE;
     if (!claim_counts(claim, reading->now_ns))
         return CLAIM_LAPSED;

@@ -66,6 +66,8 @@ static struct leadership leader = {&leader_ops};
     "\"ALIYUN_COM_GPU_MEM_DEV\":\"10\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\","                  \
     "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"1\"%s"
 
+static bool deleted; /* the pods that want, which finalizers hold */
+
 /* Free with g_free. */
 static char *text_of(const char *ns, int i, int card, const struct lender *lender, const char *uid)
 {
@@ -86,8 +88,10 @@ static char *text_of(const char *ns, int i, int card, const struct lender *lende
         "\"schedulerName\":\"default-scheduler\",\"containers\":[{\"name\":\"c\",\"resources\":{"
         "\"limits\":{\"" MEM "\":\"10\"}}}]},\"status\":{\"phase\":\"%s\"}}",
         ns, ns, i, uid, held, owners,
-        lender && lender->ending ? ",\"deletionTimestamp\":\"2026-01-03T00:00:00Z\"" : "", -i,
-        card >= 0 ? "\"nodeName\":\"n\"," : "", card >= 0 ? "Running" : "Pending");
+        (lender ? lender->ending : deleted && card < 0)
+            ? ",\"deletionTimestamp\":\"2026-01-03T00:00:00Z\""
+            : "",
+        -i, card >= 0 ? "\"nodeName\":\"n\"," : "", card >= 0 ? "Running" : "Pending");
 }
 
 static void decode(struct json_arena *arena, const char *text, struct pod_view *ret_pod)
@@ -213,6 +217,7 @@ static void setup(void)
     at_read = NULL;
     fake_claims.written = note_written;
     wanting = NULL;
+    deleted = false;
     memset(come, 0, sizeof come);
     for (int i = 0; i < LENDERS; i++)
         lenders[i] = (struct lender){.kind = "ReplicaSet"};
@@ -748,6 +753,20 @@ static void await_claims(guint n)
     ck_assert_uint_eq(n_claims(), n);
 }
 
+/* Until then a budget keeps the pod that is to give back. */
+START_TEST(nobody_ends_for_a_pod_that_is_being_deleted)
+{
+    let_one_want();
+    set_evictions(EVICTION_LATER);
+    await_claims(1);
+    deleted = true;
+    set_evictions(EVICTION_DONE);
+    pass(10);
+    ck_assert_uint_eq(n_evicted, 0);
+    ck_assert_uint_eq(n_claims(), 0);
+}
+END_TEST
+
 /* Whose eviction was made: after a lapse it is another one than before. */
 static bool end_one(void)
 {
@@ -882,6 +901,7 @@ int main(void)
     tcase_add_loop_test(tests, each_eviction_is_of_the_term_in_which_it_looked, 0, 4);
     tcase_add_test(tests, who_serves_no_more_claims_nothing);
     tcase_add_test(tests, a_claim_that_lapses_waits_longer_each_time);
+    tcase_add_test(tests, nobody_ends_for_a_pod_that_is_being_deleted);
     tcase_add_test(tests, a_claim_ends_when_its_pod_has_come);
     tcase_add_test(tests, claims_of_a_group_end_together);
     tcase_add_test(tests, a_pause_outlasts_who_has_begun_it);
