@@ -24,7 +24,7 @@ COUNTED = {"dialect": "size_t", "kind": "int"}  # those whose number of rows is 
 
 def find_rows(kind, folders):
     """[(position, name)] in order."""
-    row = re.compile(rf"^{kind.upper()}_ROW\((\w+), (\d+)\);", re.M)
+    row = re.compile(rf"^{kind.upper()}_ROW\(\s*(\w+),\s*(\d+)\);", re.M)
     rows = []
     for folder in folders:
         for path in sorted(pathlib.Path(folder).rglob("*.[ch]")):

@@ -62,6 +62,8 @@ struct part_image {
     void (*free)(void *image);
     /* Takes what a record says for what is known. False: it cannot be understood. */
     bool (*learn)(void *self, struct json_arena *arena, const cJSON *object, GError **error);
+    /* A replay compares it with what it knows itself by then, and calls it so. NULL: it does not. */
+    const char *compared;
 };
 
 /* What a part has of the store; good as long as the part. */

@@ -4,8 +4,6 @@
 #include "store/booking.h"
 #include "store/images/ledger_reader.h"
 #include "store/kinds/kind.h"
-#include "record/learned.h"
-#include "record/queue_state.h"
 #include "wire/constraints.h"
 #include "wire/rejection.h"
 #include "gate/part.h"
@@ -22,8 +20,6 @@ const struct record_row record_rows[RECORD_KIND_N] = {
     [OBSERVED_POD_VANISHED] = {"pod-vanished", .is_event = true},
     [OBSERVED_ASKED_POD] = {"settle", .is_event = true, .has_object = true},
     [OBSERVED_POLICY] = {"policy", .is_event = true},
-    [OBSERVED_ARRIVALS] = {"arrivals", .is_event = true, .has_object = true, .latest = true},
-    [OBSERVED_LEARNED] = {"learned", .is_event = true, .has_object = true, .latest = true},
     [OBSERVED_LEDGER] = {"ledger", .is_event = true, .has_object = true},
     [OBSERVED_CALL] = {"call"},
     [OBSERVED_LOOK] = {"look"},
@@ -403,17 +399,11 @@ static void write_fields(struct record *record, struct json_writer *writer,
         json_key_string(writer, "key", what->stray->uid);
         json_key_string(writer, "result", what->stray->dialect->name);
         break;
-    case OBSERVED_ARRIVALS:
-        queue_state_encode(begin_object(record, writer, "object"), what->arrivals);
-        break;
     case OBSERVED_PART:
         what->part->image->encode(begin_object(record, writer, "object"), what->image);
         break;
     case OBSERVED_LEDGER:
         write_held(begin_object(record, writer, "object"), what->held);
-        break;
-    case OBSERVED_LEARNED:
-        learned_encode(begin_object(record, writer, "object"), what->demand, what->bare);
         break;
     case OBSERVED_N:
         break;

@@ -37,9 +37,9 @@
  *   {"n":10,"kind":"claims","object":{…}}         all claims on lent quota (wire/claim_sheet.h)
  *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
- *                                                  (record/queue_state.h), where there is an order
+ *                                                  (store/images/queue_state.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
- *                                                  (record/learned.h), and go on from
+ *                                                  (store/images/learned.h), and go on from
  *   {"n":12,"kind":"outlook-begun"}                a value model is being made of what is known here, and
  *   {"n":13,"kind":"outlook"}                      decisions go by it from here on
  *   {"n":12,"kind":"usage","object":{…}}           which pods are idle (gate/idle_pods/idle_pods_told.h)
@@ -71,7 +71,6 @@ struct record_row {
     const char *name;
     bool is_event; /* it changes the store */
     bool has_object, has_booking;
-    bool latest; /* the last one is what counts; a file that goes on from others begins with it */
 };
 extern const struct record_row record_rows[RECORD_KIND_N];
 

@@ -39,9 +39,8 @@ struct record_state {
     bool
         listed[FEEDS_MAX]; /* what is known is all that the store knows; at first that is nothing */
     char *policy;          /* the last OBSERVED_POLICY's line without its number, or NULL */
-    char *latest
-        [RECORD_KIND_N]; /* of such kinds, the last one's object; NULL: none since some were lost */
-    char *parts[PART_ROWS_MAX]; /* the same of parts, in the order of the table */
+    char *parts
+        [PART_ROWS_MAX]; /* in the order of the table, the last one's object; NULL: none since some were lost */
 };
 
 static void known_free(gpointer data)
@@ -73,10 +72,8 @@ struct record_state *record_state_new(void)
     return state;
 }
 
-static void forget_latest(struct record_state *state)
+static void forget_parts(struct record_state *state)
 {
-    for (int kind = 0; kind < RECORD_KIND_N; kind++)
-        g_clear_pointer(&state->latest[kind], g_free);
     for (size_t i = 0; parts_table[i]; i++)
         g_clear_pointer(&state->parts[i], g_free);
 }
@@ -88,7 +85,7 @@ void record_state_free(struct record_state *state)
     g_hash_table_unref(state->promises);
     g_hash_table_unref(state->bookings);
     g_free(state->policy);
-    forget_latest(state);
+    forget_parts(state);
     g_free(state);
 }
 
@@ -356,10 +353,6 @@ void record_state_note(struct record_state *state, const struct record *record)
         state->parts[record->feed] = object_text(record);
         break;
     default:
-        if (record_rows[record->kind].latest) {
-            g_free(state->latest[record->kind]);
-            state->latest[record->kind] = object_text(record);
-        }
         break;
     }
 }
@@ -369,7 +362,7 @@ void record_state_lose(struct record_state *state)
     memset(state->listing, 0, sizeof state->listing);
     memset(state->listed, 0, sizeof state->listed);
     g_hash_table_remove_all(state->bookings);
-    forget_latest(state);
+    forget_parts(state);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -540,9 +533,6 @@ static void write_promises(const struct record_state *state, GString *text, bool
 
 void record_state_write(const struct record_state *state, GString *text)
 {
-    /* Arrivals after all that books room: an arrival's place is settled for the bookings of that moment. */
-    static const enum observed latest[] = {OBSERVED_PART, OBSERVED_ARRIVALS, OBSERVED_LEARNED};
-
     if (state->policy)
         g_string_append_printf(text, "%s\n", state->policy);
     for (int feed = 0; feed < kinds_n; feed++) {
@@ -570,10 +560,5 @@ void record_state_write(const struct record_state *state, GString *text)
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
         write_open(text, item->data);
-    for (size_t i = 0; i < G_N_ELEMENTS(latest); i++) {
-        if (latest[i] == OBSERVED_PART)
-            write_parts(state, text);
-        else if (state->latest[latest[i]])
-            write_object(text, latest[i], state->latest[latest[i]]);
-    }
+    write_parts(state, text);
 }

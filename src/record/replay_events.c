@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/learned.h"
 #include "record/replay_state.h"
 #include "store/kinds/kind.h"
-#include "record/queue_state.h"
 #include "wire/claim_sheet.h"
 #include "core/constraints.h"
 #include "wire/rejection.h"
@@ -166,12 +164,6 @@ static bool end_promise(struct replay *replay, const struct record_line *line, G
     return true;
 }
 
-static bool learn_part(struct replay *replay, const struct record_line *line, GError **error)
-{
-    return store_learn_part(replay->extender.store, parts_table[line->of], replay->arena,
-                            line->object, error);
-}
-
 static bool resume_node(struct replay *replay, const struct record_line *line, GError **error)
 {
     if (!line->key)
@@ -218,74 +210,78 @@ static bool set_policy(struct replay *replay, const struct record_line *line, GE
     return true;
 }
 
-/* Under the lock. */
-static void write_entries(struct store *store, struct json_writer *writer)
+/* What is known here, as a record would have it; NULL: it would not. */
+static GString *write_known(struct store *store, const struct part_image *image, void *self)
 {
-    g_autoptr(arrivals_image) image = arrivals_image_new();
+    struct json_writer writer;
 
-    arrivals_image_begin(image, store_arrivals(store), store_ledger(store),
-                         store_nominations(store));
-    while (arrivals_image_take(image))
+    store_lock(store);
+    void *known = image->begin(self);
+    while (known && image->take && image->take(known))
         continue;
-    queue_state_encode(writer, image);
+    store_unlock(store);
+    if (!known)
+        return NULL;
+    GString *text = g_string_new(NULL);
+    json_writer_init(&writer, text);
+    image->encode(&writer, known);
+    image->free(known);
+    return text;
 }
 
-static void write_learned(struct store *store, struct json_writer *writer)
+/* Without what holds here and of which the record says nothing: older versions did not. */
+static char *text_as_recorded(struct replay *replay, const GString *here, const cJSON *recorded)
 {
-    learned_encode(writer, store_demand(store), false);
-}
+    cJSON *object = (cJSON *)json_parse(replay->arena, here->str, here->len, NULL);
 
-static void write_learned_bare(struct store *store, struct json_writer *writer)
-{
-    learned_encode(writer, store_demand(store), true);
+    for (cJSON *item = object->child, *next; item; item = next) {
+        next = item->next;
+        if (cJSON_IsTrue(item) && !cJSON_GetObjectItemCaseSensitive(recorded, item->string))
+            cJSON_DetachItemViaPointer(object, item);
+    }
+    return replay_text_of(object);
 }
 
 /* What is told where a file ends is known here as well. */
-static void compare_known(struct replay *replay, const struct record_line *line, const char *what,
-                          void (*write)(struct store *store, struct json_writer *writer))
+static void compare_known(struct replay *replay, const struct record_line *line,
+                          const struct part *part)
 {
     struct store *store = replay->extender.store;
-    g_autoptr(GString) here = g_string_new(NULL);
-    struct json_writer writer;
+    void *self = store_part(store, part);
 
-    if (line->number == 0 || !replay->learned)
+    if (line->number == 0 || !replay->learned || !part->image->compared || !self)
+        return;
+    g_autoptr(GString) here = write_known(store, part->image, self);
+    if (!here)
         return;
     g_autofree char *recorded = replay_text_of(line->object);
-    json_writer_init(&writer, here);
-    store_lock(store);
-    write(store, &writer);
-    store_unlock(store);
+    g_autofree char *known = text_as_recorded(replay, here, line->object);
     replay->summary.what_was_learned++;
     replay->summary.compared++;
-    if (!g_str_equal(recorded, here->str))
-        replay_differ(replay, line, g_strdup(what), recorded, here->str, NULL);
+    if (!g_str_equal(recorded, known))
+        replay_differ(replay, line, g_strdup(part->image->compared), recorded, known, NULL);
 }
 
-static bool learn_arrivals(struct replay *replay, const struct record_line *line, GError **error)
+/* After it all is known that decisions go by. */
+static bool is_last_compared(size_t place)
 {
-    struct store *store = replay->extender.store;
-
-    compare_known(replay, line, "who has been waited for", write_entries);
-    struct ledger *ledger = store_lock(store);
-    g_autoptr(GArray) entries = queue_state_decode(replay->arena, line->object, store, error);
-    if (entries)
-        arrivals_learn(store_arrivals(store), ledger, store_nominations(store), entries);
-    store_unlock(store);
-    return entries != NULL;
-}
-
-static bool learn_demand(struct replay *replay, const struct record_line *line, GError **error)
-{
-    struct store *store = replay->extender.store;
-    bool bare;
-    g_autoptr(demand) demand = learned_decode(replay->arena, line->object, &bare, error);
-
-    if (!demand)
+    if (!parts_table[place]->image->compared)
         return false;
-    compare_known(replay, line, "what policies have learned",
-                  bare ? write_learned_bare : write_learned);
-    store_learn(store, demand, bare);
-    replay->learned = true;
+    for (place++; parts_table[place]; place++) {
+        if (parts_table[place]->image && parts_table[place]->image->compared)
+            return false;
+    }
+    return true;
+}
+
+static bool learn_part(struct replay *replay, const struct record_line *line, GError **error)
+{
+    const struct part *part = parts_table[line->of];
+
+    compare_known(replay, line, part);
+    if (!store_learn_part(replay->extender.store, part, replay->arena, line->object, error))
+        return false;
+    replay->learned |= is_last_compared(line->of);
     return true;
 }
 
@@ -329,8 +325,6 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [OBSERVED_POLICY] = set_policy,
     [OBSERVED_OUTLOOK_BEGUN] = begin_outlook,
     [OBSERVED_OUTLOOK] = swap_outlook,
-    [OBSERVED_ARRIVALS] = learn_arrivals,
-    [OBSERVED_LEARNED] = learn_demand,
     [OBSERVED_LEDGER] = replay_ledger,
     [OBSERVED_CALL] = replay_call,
     [OBSERVED_LOOK] = replay_look,

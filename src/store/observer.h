@@ -35,10 +35,8 @@ enum observed {
     OBSERVED_CALL,         /* call, reply: filter, prioritize or preempt has answered */
     OBSERVED_LOOK,         /* moment, attempt, ledger, failure: a bind has looked; under the lock */
     OBSERVED_CONCLUSION,   /* moment, key, result: a bind has ended */
-    OBSERVED_ARRIVALS,     /* arrivals: from here to the end, what is known by now */
     OBSERVED_PART,         /* part, image */
     OBSERVED_LEDGER,       /* held: a node of it */
-    OBSERVED_LEARNED,      /* demand */
     OBSERVED_PROMISE,      /* stray: it is so */
     OBSERVED_PROMISE_GONE, /* stray: its dialect and UID: it is not */
     OBSERVED_OUTLOOK_BEGUN, /* a value model is being made of what is known now */
@@ -89,13 +87,10 @@ struct observation {
     int step; /* enum attempt_step: what came of the look */
     const GError *failure;
     enum bind_result result;
-    struct arrivals_image *arrivals; /* complete */
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct part *part;      /* gate/part.h */
     void *image;                  /* complete */
-    const struct demand *demand;
-    bool bare; /* decisions go without a value model of it until the next OBSERVED_OUTLOOK */
     const struct observed_move *move;
     const struct observed_eviction *eviction;
     const struct stray *stray;

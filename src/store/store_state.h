@@ -149,9 +149,8 @@ void store_hope_node(struct store *store, const char *name);
  * next call works out what follows. */
 void store_note_policy(struct store *store, const char *name, const struct policy *policy);
 void store_drop_outlook(struct store *store);
-/* The same where a record's file begins: if a thread makes the models, decisions go without one until it has made the
- * next. Returns whether that is so. */
-bool store_await_outlook(struct store *store);
+/* store_learn, under the lock. */
+void store_take_lesson(struct store *store, const struct demand *demand, bool bare);
 
 /* Before the store has read of the pod what else it says: which of its promises are stray. */
 void store_note_promises(struct store *store, const struct pod_view *pod);

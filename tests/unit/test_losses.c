@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a record leaves out, and what a replay makes of that. */
 #include "next_file.h"
+#include "part_record.h"
 
 #include "record/recorder.h"
+#include "store/images/learned.h"
 
 #include <unistd.h>
 
@@ -139,8 +141,7 @@ START_TEST(after_a_loss_nothing_is_compared_for_a_while)
     if (_i > 0)
         list_all();
     if (_i > 1)
-        note(record_new(&(struct observation){
-            .what = OBSERVED_LEARNED, .number = ++number, .demand = store_demand(live)}));
+        note(record_part(live, &part_learned, ++number));
     g_autofree char *call = g_strdup_printf(wrong, ++number, asked);
     play(call);
     summary = replay_summary(next_file);

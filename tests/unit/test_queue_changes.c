@@ -10,7 +10,7 @@
 #include "queue/arrivals/arrivals.h"
 #include "gang/gangs.h"
 #include "gate/node_backoff/node_backoff.h"
-#include "record/queue_state.h"
+#include "store/images/queue_state.h"
 #include "wire/rejection.h"
 
 #include <string.h>

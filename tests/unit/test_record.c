@@ -3,9 +3,10 @@
  * What a file of a record begins with: whoever plays it knows what a store knew that saw all before.
  */
 #include "next_file.h"
+#include "part_record.h"
 
 #include "gate/waits/waits.h"
-#include "record/learned.h"
+#include "store/images/learned.h"
 #include "inspect/views.h"
 #include "core/constraints.h"
 
@@ -130,15 +131,7 @@ START_TEST(a_pod_that_vanished_is_known)
     note(record_new(
         &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
     if (_i == 0) {
-        void *image = part_waits.image->begin(store_part(live, &part_waits));
-        while (part_waits.image->take(image))
-            continue;
-        note(record_new(&(struct observation){.what = OBSERVED_PART,
-                                              .number = ++number,
-                                              .feed = (enum feed)part_place(&part_waits),
-                                              .part = &part_waits,
-                                              .image = image}));
-        part_waits.image->free(image);
+        note(record_part(live, &part_waits, ++number));
         begin_file();
     }
     const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
@@ -458,10 +451,7 @@ START_TEST(what_was_learned_is_known)
         if (i % 2)
             remove_pod(uid);
     }
-    store_lock(live);
-    note(record_new(&(struct observation){
-        .what = OBSERVED_LEARNED, .number = ++number, .demand = store_demand(live)}));
-    store_unlock(live);
+    note(record_part(live, &part_learned, ++number));
     begin_file();
     for (int i = 0; i < 2; i++) {
         g_autofree char *expected = learned_by(live), *got = learned_by(replay_store(next_file));

@@ -5,7 +5,7 @@
  */
 #include "next_file.h"
 
-#include "record/queue_state.h"
+#include "store/images/queue_state.h"
 
 /* What is known of who waits, as a record tells it. */
 static char *queue_of(struct store *store)

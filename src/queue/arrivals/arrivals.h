@@ -120,7 +120,7 @@ bool arrivals_are_idle(const struct arrivals *arrivals, const struct arrivals_qu
 /* The pod has asked and found a node. */
 void arrivals_renew(struct arrivals *arrivals, const char *uid);
 
-/* What has come of a pod's waiting, for who goes on from it elsewhere (record/queue_state.h). */
+/* What has come of a pod's waiting, for who goes on from it elsewhere (store/images/queue_state.h). */
 struct queue_entry {
     const char *uid;
     bool asked;          /* filter was asked about it */

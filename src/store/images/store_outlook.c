@@ -85,21 +85,6 @@ void store_refresh_outlook(struct store *store)
     store_swap_outlook(store);
 }
 
-void store_drop_outlook(struct store *store)
-{
-    store->draft.dropped = true;
-    store->apart = store->bare = false;
-}
-
-bool store_await_outlook(struct store *store)
-{
-    const bool apart = store->apart;
-
-    store_drop_outlook(store);
-    store->apart = store->bare = apart;
-    return apart;
-}
-
 const struct demand *store_demand(struct store *store)
 {
     if (!store->apart || (!store->bare && !demand_value_model(store->demand)))
@@ -128,16 +113,8 @@ const struct demand *store_demand_for(struct store *store, const struct request 
 
 void store_learn(struct store *store, const struct demand *demand, bool bare)
 {
-    const struct learned_demand learned = demand_tell(demand);
-
     store_lock(store);
-    demand_learn(store->demand, &learned);
-    store_drop_outlook(store);
-    store->apart = store->bare = bare;
-    hints_forget_all(store->hints);
-    passes_forget_all(store->unsearched);
-    node_books_forget(store->verdicts);
-    node_books_forget(store->ratings);
+    store_take_lesson(store, demand, bare);
     store_unlock(store);
 }
 

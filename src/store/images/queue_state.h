@@ -9,13 +9,12 @@
  *
  * "excused":true in place of "asking": it cannot ask. Without shares a place is only where the pod may go; shares are as a booking has them.
  */
-#include "store/store.h"
+#include "gate/part.h"
 #include "json/json.h"
+
+struct arrivals_image;
+/* After all that books room: places are settled for the bookings of that moment. */
+PART_ROW(arrivals, 110);
 
 /* The image is complete. */
 void queue_state_encode(struct json_writer *writer, struct arrivals_image *image);
-
-/* For arrivals_learn; borrows from the arena, and notes the schedulers. Under the lock of the store, which knows what the pods ask
- * for; of those that it does not know nothing is said. NULL, with an error: it cannot be understood. */
-GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct store *store,
-                         GError **error);

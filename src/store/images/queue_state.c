@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/queue_state.h"
+#include "store/images/queue_state.h"
 
-#include "store/booking.h"
+#include "store/store_state.h"
 #include "policy/what_if.h"
 #include "wire/share.h"
 
@@ -150,10 +150,10 @@ static bool read_shares(struct json_arena *arena, const cJSON *list, struct plac
 }
 
 /* Of a pod that asks for this. */
-static struct reservation *read_place(struct json_arena *arena, const cJSON *object, const char *uid,
-                                const struct store *store, GError **error)
+static struct reservation *read_place(struct json_arena *arena, const cJSON *object,
+                                      const char *uid, const struct store *store, GError **error)
 {
-    struct placement placement = {.request = store_pending(store, uid)};
+    struct placement placement = {.request = store_request(store, uid)};
     struct place_object fields = {0};
     const cJSON *item;
 
@@ -162,13 +162,13 @@ static struct reservation *read_place(struct json_arena *arena, const cJSON *obj
     if (!fields.shares)
         return fields.ending ? refuse(error)
                              : reservation_new(fields.node, allocation_new(uid, "", uid, 0));
-    while (placement.request &&
-           g_strcmp0(placement.request->dialect->name, fields.dialect) != 0)
+    while (placement.request && g_strcmp0(placement.request->dialect->name, fields.dialect) != 0)
         placement.request = placement.request->alternative;
     if (!placement.request || !read_shares(arena, fields.shares, &placement))
         return refuse(error);
-    struct reservation *place = reservation_new(
-        fields.node, what_if_allocation(uid, store_pending_priority(store, uid), &placement));
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    struct reservation *place =
+        reservation_new(fields.node, what_if_allocation(uid, pending->priority, &placement));
     cJSON_ArrayForEach (item, fields.ending) {
         if (cJSON_IsString(item))
             g_ptr_array_add(place->ending, g_strdup(item->valuestring));
@@ -181,8 +181,10 @@ static void entry_clear(gpointer data)
     reservation_unref((struct reservation *)((struct queue_entry *)data)->place);
 }
 
-GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct store *store,
-                         GError **error)
+/* For arrivals_learn; borrows from the arena, and notes the schedulers. Of pods that the store does not know nothing is
+ * said. NULL, with an error: it cannot be understood. */
+static GArray *read_entries(struct json_arena *arena, const cJSON *object, struct store *store,
+                            GError **error)
 {
     g_autoptr(GArray) entries = g_array_new(FALSE, FALSE, sizeof(struct queue_entry));
     struct list_object list = {0};
@@ -191,19 +193,72 @@ GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct
     g_array_set_clear_func(entries, entry_clear);
     if (!json_decode(arena, object, list_fields, &list, error))
         return NULL;
-    arrivals_learn_schedulers(store_arrivals(store), list.schedulers, list.brought_by);
+    arrivals_learn_schedulers(store->arrivals, list.schedulers, list.brought_by);
     cJSON_ArrayForEach (item, list.pods) {
         struct entry_object fields = {0};
         if (!json_decode(arena, item, entry_fields, &fields, error))
             return NULL;
-        if (!store_pending(store, fields.entry.uid))
+        if (!store_request(store, fields.entry.uid))
             continue;
         if (fields.excused)
             fields.entry.asking_ms = INT64_MAX;
-        if (fields.place && !(fields.entry.place = read_place(arena, fields.place,
-                                                                 fields.entry.uid, store, error)))
+        if (fields.place &&
+            !(fields.entry.place = read_place(arena, fields.place, fields.entry.uid, store, error)))
             return NULL;
         g_array_append_val(entries, fields.entry);
     }
     return g_steal_pointer(&entries);
 }
+
+/* --- the part ------------------------------------------------------------------------------------- */
+
+static void *begin(void *self)
+{
+    struct store *store = self;
+
+    if (store->options.hold_ms == 0)
+        return NULL;
+    struct arrivals_image *image = arrivals_image_new();
+    arrivals_image_begin(image, store->arrivals, store->ledger, store->nominations);
+    return image;
+}
+
+static bool take(void *image)
+{
+    return arrivals_image_take(image);
+}
+
+static void encode(struct json_writer *writer, void *image)
+{
+    queue_state_encode(writer, image);
+}
+
+static void free_image(void *image)
+{
+    arrivals_image_free(image);
+}
+
+static bool learn(void *self, struct json_arena *arena, const cJSON *object, GError **error)
+{
+    struct store *store = self;
+    g_autoptr(GArray) entries = read_entries(arena, object, store, error);
+
+    if (entries)
+        arrivals_learn(store->arrivals, store->ledger, store->nominations, entries);
+    return entries != NULL;
+}
+
+static const struct part_image image = {.kind = "arrivals",
+                                        .begin = begin,
+                                        .take = take,
+                                        .encode = encode,
+                                        .free = free_image,
+                                        .compared = "who has been waited for",
+                                        .learn = learn};
+
+const struct part part_arrivals = {
+    .name = "arrivals",
+    .source = PART_OF_CALLS,
+    .start = store_as_part,
+    .image = &image,
+};

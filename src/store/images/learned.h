@@ -11,7 +11,11 @@
  * Numbers with a fraction are strings, exact to the last bit. At most DEMAND_SHAPES_MAX shapes.
  */
 #include "policy/demand.h"
+#include "gate/part.h"
 #include "json/json.h"
+
+/* After all else: a replay compares decisions from here on. */
+PART_ROW(learned, 120);
 
 /* `bare`: "withoutModel":true besides: decisions go without a value model until the next OBSERVED_OUTLOOK. */
 void learned_encode(struct json_writer *writer, const struct demand *demand, bool bare);

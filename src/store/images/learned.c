@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/learned.h"
+#include "store/images/learned.h"
 
 #include "core/bytes.h"
 #include "core/fail.h"
@@ -76,8 +76,7 @@ struct shape_object {
     const char *device, *count, *gib, *gib_squares;
 };
 
-#define SHAPE(KIND, member, path, flags)                                                           \
-    JSON_FIELD_##KIND(struct shape_object, member, path, flags)
+#define SHAPE(KIND, member, path, flags) JSON_FIELD_##KIND(struct shape_object, member, path, flags)
 static const struct json_field shape_fields[] = {
     SHAPE(INT64, memory, "memory", 0),
     SHAPE(INT64, memory_kind, "memoryKind", 0),
