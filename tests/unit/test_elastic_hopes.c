@@ -368,22 +368,6 @@ START_TEST(a_group_that_lacks_pods_is_kept_nothing)
 }
 END_TEST
 
-START_TEST(what_a_group_needs_is_read_again_with_its_object)
-{
-    const struct pod_group_view two = {.ns = "ml", .name = "g", .min = 2};
-    const struct pod_group_view one = {.ns = "ml", .name = "g", .min = 1};
-
-    begin();
-    await_grouped("a", "2", false);
-    for (int i = 0; i < 2; i++) {
-        store_put_group(extender.store, &two);
-        expect_kept(false);
-        store_put_group(extender.store, &one);
-        expect_kept(true);
-    }
-}
-END_TEST
-
 /* All are different, and all want a node that is not there. */
 START_TEST(thousands_that_never_come_hold_up_nobody)
 {
@@ -495,7 +479,6 @@ int main(void)
     tcase_add_test(hopes, a_min_is_kept_for_whom_it_is_enough);
     tcase_add_test(hopes, whether_a_pod_can_be_taken_back_is_known_by_its_uid);
     tcase_add_test(hopes, a_group_that_lacks_pods_is_kept_nothing);
-    tcase_add_test(hopes, what_a_group_needs_is_read_again_with_its_object);
     tcase_add_test(hopes, thousands_that_never_come_hold_up_nobody);
     tcase_add_test(hopes, whom_a_search_leaves_open_could_come);
     tcase_add_loop_test(hopes, whom_not_all_nodes_are_compared_with_could_come, 0, 2);
