@@ -29,6 +29,7 @@ struct limit {
     bool closed; /* it cannot be read, and nothing was known of it before: it lets nothing pass */
 };
 
+/* Copies share it. What changes of it only the first reads: the generation. */
 struct quota {
     char *ns, *name;
     uint32_t generation;
@@ -56,14 +57,18 @@ struct resource_room {
     bool closed;    /* by a limit that cannot be read */
 };
 
-static void quota_free(gpointer data)
+static void quota_clear(gpointer data)
 {
     struct quota *quota = data;
 
     g_free(quota->ns);
     g_free(quota->name);
     g_array_unref(quota->limits);
-    g_free(quota);
+}
+
+static void quota_free(gpointer quota)
+{
+    g_atomic_rc_box_release_full(quota, quota_clear);
 }
 
 struct resource_quotas *resource_quotas_new(void)
@@ -91,7 +96,7 @@ void resource_quotas_free(struct resource_quotas *quotas)
 static struct quota *quota_new(const char *ns, const char *name, uint32_t generation,
                                GArray *take_limits)
 {
-    struct quota *quota = g_new0(struct quota, 1);
+    struct quota *quota = g_atomic_rc_box_new0(struct quota);
 
     quota->ns = g_strdup(ns);
     quota->name = g_strdup(name);
@@ -140,9 +145,7 @@ struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas
 
     copy->mib = quotas->mib;
     for (guint i = 0; i < quotas->all->len; i++) {
-        const struct quota *quota = g_ptr_array_index(quotas->all, i);
-        g_ptr_array_add(copy->all, quota_new(quota->ns, quota->name, quota->generation,
-                                             g_array_ref(quota->limits)));
+        g_ptr_array_add(copy->all, g_atomic_rc_box_acquire(quotas->all->pdata[i]));
     }
     left_out_copy(copy->left_out, quotas->left_out);
     return copy;

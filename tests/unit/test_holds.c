@@ -36,8 +36,9 @@ static const struct lock_meter meter = {begin_hold, end_hold, &holds};
 static void begin(void)
 {
     holds = (struct holds){0};
-    extender = (struct extender){.store = store_new(&(struct store_options){
-                                     .elastic_quotas = true, .model_label = "model"})};
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){
+            .elastic_quotas = true, .resource_quotas = true, .model_label = "model"})};
 }
 
 static void note_waiting(const struct elastic_count *count, void *data)
@@ -137,6 +138,22 @@ START_TEST(a_text_is_read_before_the_lock_is_taken)
 }
 END_TEST
 
+START_TEST(a_copy_shares_the_quotas_of_many_namespaces)
+{
+    for (int i = 0; i < PODS; i++) {
+        g_autofree char *ns = g_strdup_printf("team-%d", i);
+        store_put_quota(
+            extender.store,
+            &(struct resource_quota_view){
+                .ns = ns, .name = "q", .hard = PAIRS({"limits.nvidia.com/gpumem", "8"})});
+    }
+    store_measure(extender.store, &meter);
+    g_autoptr(store) copy = store_copy(extender.store);
+    ck_assert(resource_quotas_limit(quotas_see_resources(store_quotas(copy))));
+    ck_assert_msg(holds.most < MOST, "%zu bytes in one hold", holds.most);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("holds");
@@ -144,6 +161,7 @@ int main(void)
 
     tcase_add_checked_fixture(copies, begin, teardown);
     tcase_add_test(copies, a_copy_of_many_waiting_pods_is_made_in_portions);
+    tcase_add_test(copies, a_copy_shares_the_quotas_of_many_namespaces);
     tcase_add_test(copies, a_text_is_read_before_the_lock_is_taken);
     suite_add_tcase(suite, copies);
     return suite_run(suite);
