@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SWITCH "gpuledger.io/switch"
+#define UNDER_WAY_US (3 * MINUTE)
 
 static GHashTable *facts;  /* uid -> struct fact * */
 static GHashTable *trails; /* what and whose -> GArray of struct point */
@@ -247,6 +248,30 @@ int64_t facts_waits_since(const struct fact *fact)
             since_us = MIN(since_us, other->created_us);
     }
     return since_us;
+}
+
+void facts_binding_sent(const char *uid)
+{
+    struct fact *fact = uid ? g_hash_table_lookup(facts, uid) : NULL;
+
+    if (fact)
+        fact->sent_us = sim_now_us();
+}
+
+int facts_under_way(const char *ns)
+{
+    GHashTableIter iter;
+    gpointer value;
+    int units = 0;
+
+    g_hash_table_iter_init(&iter, facts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct fact *fact = value;
+        if (fact->exists && !fact->node && fact->sent_us > 0 && g_str_equal(fact->ns, ns) &&
+            sim_now_us() - fact->sent_us <= UNDER_WAY_US)
+            units += fact->units;
+    }
+    return units;
 }
 
 void facts_evicted(const char *uid)

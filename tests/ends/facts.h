@@ -15,6 +15,7 @@ struct fact {
     bool exists, ends, evicted;
     int64_t created_us, gone_us;
     int64_t waited_us; /* when it was pending last; now, if it is */
+    int64_t sent_us;   /* when its Binding was sent last */
 };
 
 void facts_reset(void);
@@ -32,6 +33,9 @@ int64_t facts_waits_since(const struct fact *fact);
 /* Units that pods of the namespace hold that are not about to end; the most and the least of the last while. */
 int facts_most_held(const char *ns);
 int facts_least_held(const char *ns);
+/* Units of pods whose Binding was sent not long ago and may still be carried out. */
+int facts_under_way(const char *ns);
+void facts_binding_sent(const char *uid);
 int facts_most_min(const char *ns); /* in units */
 int facts_least_min(const char *ns);
 /* The group was half, with pods that wait for the rest, for at least so long, and is or was not long ago. */

@@ -192,9 +192,10 @@ static void check_claimant(const struct fact *victim, const struct fact *claiman
     HOLDS(sim_now_us() - facts_waits_since(claimant) >= settings.delay_ms * MS - S,
           "%s/%s has just come", ns, claimant->name);
     HOLDS(facts_least_held(ns) + claims <= facts_most_min(ns), "%s has more than its min", ns);
-    HOLDS(facts_most_held(victim->ns) - victim->units >= facts_least_min(victim->ns),
-          "%s gives back more than it has borrowed: it holds %d of %d", victim->ns,
-          facts_most_held(victim->ns), facts_least_min(victim->ns));
+    const int held = facts_most_held(victim->ns) + facts_under_way(victim->ns);
+    HOLDS(held - victim->units >= facts_least_min(victim->ns),
+          "%s gives back more than it has borrowed: it holds %d of %d", victim->ns, held,
+          facts_least_min(victim->ns));
 }
 
 static void check_reclaim(const struct fact *victim)
@@ -304,6 +305,16 @@ static void check_eviction(const struct sender *sender, cJSON *pod, const char *
         checks[sender->capability](victim);
 }
 
+static void note_binding(const struct server_request *request)
+{
+    const char *end = strstr(request->url, "/binding");
+    g_autofree char *path = end ? g_strndup(request->url, (gsize)(end - request->url)) : NULL;
+    cJSON *pod = path ? api_get(path) : NULL;
+
+    if (pod)
+        facts_binding_sent(api_text(pod, "metadata", "uid"));
+}
+
 void rules_sent(const struct server_request *request)
 {
     g_autofree char *path = evicted_path(request);
@@ -312,8 +323,10 @@ void rules_sent(const struct server_request *request)
         ends_count_event();
     HOLDS(!g_str_equal(request->method, "DELETE") || !strstr(request->url, "/pods/"),
           "a pod is deleted: %s", request->url);
-    if (!path)
+    if (!path) {
+        note_binding(request);
         return;
+    }
     const struct sender sender = sender_of(request);
     cJSON *pod = api_get(path);
     g_autofree char *uid = wanted_uid(request);
