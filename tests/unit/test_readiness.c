@@ -137,6 +137,22 @@ START_TEST(a_check_can_be_left_out)
 }
 END_TEST
 
+/* No other replica would answer instead. */
+START_TEST(a_long_call_is_told_and_leaves_it_ready)
+{
+    g_auto(http_reply) verbose = {0};
+    g_auto(http_reply) plain = {0};
+
+    longest_note(VERB_FILTER, G_GINT64_CONSTANT(600000000), g_get_monotonic_time());
+    call(OPERATIONS, "GET", "/readyz", NULL, NULL, &plain);
+    ck_assert_int_eq(plain.status, 200);
+    call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &verbose);
+    ck_assert_int_eq(verbose.status, 200);
+    ck_assert_ptr_nonnull(
+        strstr(verbose.body->str, "[+]longest call of the last minute: filter, 600000 ms\n"));
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("readiness");
@@ -151,6 +167,7 @@ static Suite *suite(void)
     tcase_add_test(tc, who_stands_by_is_not_ready);
     tcase_add_test(tc, who_stands_by_lets_go_of_the_caller);
     tcase_add_test(tc, a_check_can_be_left_out);
+    tcase_add_test(tc, a_long_call_is_told_and_leaves_it_ready);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(empty, longest_clear, NULL);
     tcase_add_checked_fixture(empty, world_begin_empty, world_end);
