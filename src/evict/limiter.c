@@ -301,7 +301,10 @@ bool limiter_lets_end(const struct limiter *limiter, enum ender ender,
 {
     const struct limits *limits = &limiter->limits;
     const int64_t minutes = limits->minute_ms > 0 ? within_ms / limits->minute_ms : UINT32_MAX;
-    const uint32_t most[] = {limits->of[ender].per_minute, limits->per_minute};
+    /* Others may use all but reclaim's share. */
+    const uint32_t sure = ender == ENDER_RECLAIM && limits->for_reclaim > 0 ? limits->for_reclaim
+                                                                            : limits->per_minute;
+    const uint32_t most[] = {limits->of[ender].per_minute, sure};
 
     for (size_t i = 0; i < G_N_ELEMENTS(most); i++) {
         if (most[i] > 0 && (int64_t)n > minutes * most[i])

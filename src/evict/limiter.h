@@ -60,7 +60,7 @@ void limiter_note_ended(struct limiter *limiter, enum ender ender, const char *n
 void limiter_fill(struct limiter *limiter, enum ender ender, int64_t now_ms);
 
 /* Whether pods of these namespaces, as many as they are, may be evicted within that time as far as the limits go: if
- * nothing else is evicted. NULL is a namespace of its own. */
+ * no other pod of them is evicted, and others than reclaim use all but its share. NULL is a namespace of its own. */
 bool limiter_lets_end(const struct limiter *limiter, enum ender ender,
                       const char *const *namespaces, size_t n, int64_t within_ms);
 

@@ -503,6 +503,9 @@ static const struct {
     {{.of[ENDER_RECLAIM].per_minute = 1, .minute_ms = 240000}, 0},
     {{.per_minute = 1, .minute_ms = 160000}, WANTING},
     {{.per_minute = 1, .minute_ms = 240000}, 0},
+    /* Others may use the rest of the minute. */
+    {{.per_minute = 60, .for_reclaim = 1, .minute_ms = 160000}, WANTING},
+    {{.per_minute = 60, .for_reclaim = 1, .minute_ms = 240000}, 0},
 };
 
 START_TEST(what_would_take_too_long_is_not_begun)
