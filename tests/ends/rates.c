@@ -87,9 +87,8 @@ static bool counts_for(const struct entry *entry, char by)
     return entry->accepted_us > 0 && entry->accepted_us < begun_us;
 }
 
-/* A pod takes one place, however often its eviction was sent. */
-static unsigned count_recent(int capability, char by, const char *ns, int64_t within_us,
-                             bool others)
+/* Beside the pod with that UID: a pod takes one place, however often its eviction is sent. */
+static unsigned count_recent(int capability, char by, const char *ns, const char *uid, bool others)
 {
     g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
 
@@ -97,7 +96,8 @@ static unsigned count_recent(int capability, char by, const char *ns, int64_t wi
         const struct entry *entry = at(i);
         if ((capability < 0 || (int)entry->capability == capability) &&
             (entry->by == by || others) && (!ns || g_str_equal(entry->ns, ns)) &&
-            sim_now_us() - entry->sent_us < within_us && counts_for(entry, by))
+            !g_str_equal(entry->uid, uid) && sim_now_us() - entry->sent_us < MINUTE &&
+            counts_for(entry, by))
             g_hash_table_add(uids, entry->uid);
     }
     return g_hash_table_size(uids);
@@ -113,12 +113,13 @@ static bool is_going(const struct entry *entry)
 }
 
 /* Of what another replica has evicted, those that the claims name. */
-static unsigned count_going(char by)
+static unsigned count_going(char by, const char *uid)
 {
     g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
 
     for (guint i = 0; i < entries->len; i++) {
-        if (at(i)->capability == RECLAIM && (at(i)->by == by || at(i)->named) && is_going(at(i)))
+        if (at(i)->capability == RECLAIM && (at(i)->by == by || at(i)->named) &&
+            !g_str_equal(at(i)->uid, uid) && is_going(at(i)))
             g_hash_table_add(uids, at(i)->uid);
     }
     return g_hash_table_size(uids);
@@ -140,10 +141,10 @@ static void check_hour(enum capability capability, unsigned most, const char *ui
 static void check(enum capability capability, char by, const char *ns, const char *uid)
 {
     const char *name = capability_names[capability];
-    const unsigned all = count_recent(-1, by, NULL, MINUTE, false);
-    const unsigned reclaims = count_recent(RECLAIM, by, NULL, MINUTE, false);
-    const unsigned own = count_recent((int)capability, by, NULL, MINUTE, true);
-    const unsigned in_ns = count_recent(-1, by, ns, MINUTE, false);
+    const unsigned all = count_recent(-1, by, NULL, uid, false);
+    const unsigned reclaims = count_recent(RECLAIM, by, NULL, uid, false);
+    const unsigned own = count_recent((int)capability, by, NULL, uid, true);
+    const unsigned in_ns = count_recent(-1, by, ns, uid, false);
 
     HOLDS(all < settings.per_minute, "%s: more than %u in a minute", name, settings.per_minute);
     HOLDS(capability == RECLAIM || all - reclaims + settings.for_reclaim < settings.per_minute,
@@ -152,7 +153,7 @@ static void check(enum capability capability, char by, const char *ns, const cha
           settings.per_namespace, ns);
     HOLDS(capability != RECLAIM || own < settings.reclaim_minute, "more than %u in a minute",
           settings.reclaim_minute);
-    HOLDS(capability != RECLAIM || count_going(by) < settings.reclaim_at_once,
+    HOLDS(capability != RECLAIM || count_going(by, uid) < settings.reclaim_at_once,
           "more than %u at once", settings.reclaim_at_once);
     HOLDS(capability != STRICT || own < settings.strict_minute, "more than %u in a minute",
           settings.strict_minute);
