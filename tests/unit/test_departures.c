@@ -70,13 +70,35 @@ START_TEST(its_time_begins_with_a_decision)
 }
 END_TEST
 
+static uint64_t n_numbers, n_moments;
+
+static uint64_t count_number(struct observer *observer)
+{
+    return ++n_numbers;
+}
+
+static void count_moment(struct observer *observer, const struct observation *observation)
+{
+    n_moments += observation->what == OBSERVED_TIME;
+}
+
+/* A record has the moment in which its time begins, and that in which it ends, and no other. */
 START_TEST(or_with_a_look_of_housekeeping)
 {
+    struct observer observer = {count_number, count_moment};
+
+    n_moments = 0;
     store_vanish_pod(world.store, "uid-p");
     store_set_moment(world.store, &moment);
+    store_set_observer(world.store, &observer);
     store_end_waits(world.store);
+    ck_assert_uint_eq(n_moments, 1);
+    store_end_waits(world.store);
+    ck_assert_uint_eq(n_moments, 1);
     moment.now_ms += DEPARTURE_MAX_MS;
     store_end_waits(world.store);
+    ck_assert_uint_eq(n_moments, 2);
+    store_set_observer(world.store, NULL);
     store_set_moment(world.store, NULL);
     ck_assert_int_eq(departed(world.store), 0);
 }
