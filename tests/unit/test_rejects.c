@@ -343,6 +343,24 @@ START_TEST(a_node_closed_to_too_many_is_closed_to_all)
 }
 END_TEST
 
+START_TEST(a_namespace_kept_from_many_cards_is_kept_from_the_node)
+{
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "a", .capacity = PAIRS({MEM, "700"}, {COUNT, "70"})});
+    for (int i = 0; i < 3 * 65; i++) {
+        g_autofree char *uid = g_strdup_printf("p%d", i), *card = g_strdup_printf("%d", i / 3);
+        bind_on(uid, "evil", "a", card);
+        see(&(struct seen){uid, "evil", "a", card, "Failed", ADMISSION, PLUGIN_SAYS});
+        if (i % 3 < 2)
+            continue;
+        expect("evil", i / 3 < 64 ? "a,b" : "b");
+        pass(3600000);
+    }
+    expect("ml", "a,b");
+}
+END_TEST
+
 START_TEST(a_limit_of_one_does_not_change_that)
 {
     store_free(extender.store);
@@ -575,6 +593,7 @@ int main(void)
     tcase_add_test(tcase, a_trial_of_which_kubelet_says_nothing_ends);
     tcase_add_test(tcase, a_namespace_closes_a_node_for_itself_alone);
     tcase_add_test(tcase, a_node_closed_to_too_many_is_closed_to_all);
+    tcase_add_test(tcase, a_namespace_kept_from_many_cards_is_kept_from_the_node);
     tcase_add_test(tcase, a_limit_of_one_does_not_change_that);
     tcase_add_test(tcase, several_namespaces_close_it_for_all);
     tcase_add_test(tcase, a_namespace_that_fails_every_trial_does_not_double_the_pause_of_others);
