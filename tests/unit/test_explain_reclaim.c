@@ -418,6 +418,17 @@ START_TEST(claims_have_their_room)
 }
 END_TEST
 
+/* The room that is made for the pod itself is not made twice. */
+START_TEST(a_pod_with_a_claim_is_told_no_other)
+{
+    populate(&borrowed);
+    add_waiting(1);
+    add_claim("b/p0", "a/a1");
+    g_autoptr(explanation) explanation = explain("b/p0");
+    ck_assert_ptr_null(explanation->reclaim);
+}
+END_TEST
+
 /* It counts even where its room cannot be seen any more. */
 START_TEST(a_claim_without_room_counts)
 {
@@ -628,6 +639,7 @@ int main(void)
     tcase_add_test(tests, a_pod_that_does_not_wait_is_none);
     tcase_add_test(tests, a_pod_that_has_its_room_waits_no_more);
     tcase_add_test(tests, claims_have_their_room);
+    tcase_add_test(tests, a_pod_with_a_claim_is_told_no_other);
     tcase_add_test(tests, a_claim_without_room_counts);
     tcase_add_test(tests, a_plan_that_is_given_up_leaves_nothing);
     tcase_add_loop_test(tests, a_claim_is_looked_at_again, 0, G_N_ELEMENTS(stills));

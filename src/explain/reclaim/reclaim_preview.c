@@ -2,6 +2,7 @@
 #include "explain/reclaim/reclaim_preview.h"
 
 #include "base/printable.h"
+#include "explain/reclaim/reclaim_ground.h"
 
 #define NAMED_MAX 8 /* pods in the sentence; JSON has all */
 
@@ -42,6 +43,9 @@ static struct reclaim_plan *make_plan(struct store *store, const struct reclaim_
     g_autofree struct reclaim_pod *pods = g_new0(struct reclaim_pod, n);
     g_autoptr(reclaim_ground) ground = reclaim_ground_new(store, NULL, NULL);
 
+    /* Placed in the meantime, or by its claim. */
+    if (asked->view->uid && ledger_get(store_ledger(ground->copy), asked->view->uid))
+        return NULL;
     pods[0] = *asked;
     for (guint i = 1; i < n; i++) {
         if (!reclaim_ground_pod(ground, uids[i], &views[i], &pods[i]))
