@@ -66,7 +66,8 @@ static void ask_nodes(struct store *copy, struct json_arena *arena, const struct
     struct moment moment;
     struct ledger *ledger = store_decide(copy, &moment);
 
-    feasibility_init(&question, copy, &(struct feasibility_about){&args->pod, request, &moment});
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){GATE_BY_EXPLAIN, &args->pod, request, &moment});
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(ledger, args->names[i]);
         const enum barrier barrier = node ? feasibility_barrier(&question, node) : BARRIER_NONE;
@@ -113,8 +114,9 @@ static void encode_reasons(struct json_writer *writer, struct store *copy,
     int64_t reasons[REASONS_MAX] = {0}, barriers[BARRIER_N] = {0};
     struct feasibility question;
 
-    feasibility_init(&question, copy,
-                     &(struct feasibility_about){pod->view, pod->request, pod->moment});
+    feasibility_init(
+        &question, copy,
+        &(struct feasibility_about){GATE_BY_EXPLAIN, pod->view, pod->request, pod->moment});
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(store_ledger(copy), args->names[i]);
         const enum barrier barrier = node ? feasibility_barrier(&question, node) : BARRIER_NONE;

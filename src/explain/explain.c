@@ -327,7 +327,7 @@ static void explain_wish(struct explanation *explanation, struct store *copy,
     explanation->overlooked = view->constraints ? view->constraints->overlooked : 0;
     store_decide(copy, &moment);
     feasibility_init(&question, copy,
-                     &(struct feasibility_about){view, request, &moment});
+                     &(struct feasibility_about){GATE_BY_EXPLAIN, view, request, &moment});
     ask_all(explanation, &question);
     feasibility_clear(&question);
     explanation->verdict = explanation->n_taking > 0 ? VERDICT_FITS : VERDICT_REFUSED;

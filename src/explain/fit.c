@@ -242,8 +242,9 @@ struct contest {
 static void begin_question(const struct contest *contest, const struct moment *moment,
                            struct feasibility *ret_question)
 {
-    feasibility_init(ret_question, contest->copy,
-                     &(struct feasibility_about){contest->pod, contest->request, moment});
+    feasibility_init(
+        ret_question, contest->copy,
+        &(struct feasibility_about){GATE_BY_FIT, contest->pod, contest->request, moment});
 }
 
 static struct moment now(void)

@@ -447,8 +447,9 @@ struct preview *preview_find(const struct preview_query *query)
         search.found->why = g_strdup("its preemptionPolicy is Never");
         return search.found;
     }
-    feasibility_init(&search.question, query->copy,
-                     &(struct feasibility_about){query->pod, query->request, query->moment});
+    feasibility_init(
+        &search.question, query->copy,
+        &(struct feasibility_about){GATE_BY_PREVIEW, query->pod, query->request, query->moment});
     search.question.work.left = WORK_APART;
     search.sparing = quotas_gate_sparing(&search.question.gates, search.question.ledger);
     const GPtrArray *nodes = ledger_nodes(search.question.ledger);

@@ -6,8 +6,9 @@
 void search_begin(struct search *search, struct feasibility *ret_question,
                   const struct pod_view *pod, const struct request *request, unsigned without)
 {
-    feasibility_init(ret_question, search->query->copy,
-                     &(struct feasibility_about){pod, request, &search->moment, without});
+    feasibility_init(
+        ret_question, search->query->copy,
+        &(struct feasibility_about){GATE_BY_EXPLAIN, pod, request, &search->moment, without});
 }
 
 enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,

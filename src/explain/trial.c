@@ -101,8 +101,9 @@ const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
     struct feasibility question;
     guint n = 0;
 
-    feasibility_init(&question, copy,
-                     &(struct feasibility_about){pod->view, pod->request, pod->moment});
+    feasibility_init(
+        &question, copy,
+        &(struct feasibility_about){GATE_BY_TRIAL, pod->view, pod->request, pod->moment});
     question.work.left = WORK_APART;
     const struct policy *policy = terms_rating(terms, question.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {

@@ -49,6 +49,8 @@ static void message(const void *self, const struct gate_who *who, const struct n
 
 const struct gate gate_gang_room = {
     .name = "gang_room",
+    .left_out = GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                            ASKED, ASKED),
     .reasons = reasons,
     .begin = begin,
     .turn = GATE_LAST,

@@ -20,8 +20,35 @@ struct what_if;
 #define GATE_ROW(name, position) extern const struct gate gate_##name
 #define GATES_MAX 32 /* a bit each of a node's marks (ledger_mark) */
 
+/* Which asks. simulate sends filter, prioritize and bind what kube-scheduler sends. */
+enum gate_asker {
+    GATE_BY_NOBODY, /* a question that has not said it; not allowed */
+    GATE_BY_FILTER,
+    GATE_BY_PRIORITIZE,
+    GATE_BY_BIND,
+    GATE_BY_WAKE,
+    GATE_BY_PREEMPT,
+    GATE_BY_PREVIEW, /* of what preempt would do */
+    GATE_BY_EXPLAIN, /* its remedies and filter-dryrun included */
+    GATE_BY_FIT,
+    GATE_BY_RECLAIM,
+    GATE_BY_PLACES, /* of a group's pods, and the nodes that are kept for one */
+    GATE_BY_TRIAL, /* where a pod would come to on a copy: relocation, and what comes of an explanation */
+    GATE_BY_ARRIVALS, /* for an older pod, to which a node may have to be left */
+    GATE_ASKERS_N
+};
+
+/* A row says for each whether it asks the gate or why not. There is no default: with one missing it does not compile. */
+#define ASKED NULL
+#define GATE_LEFT_OUT(why) (why)
+#define GATE_ASKERS(filter, prioritize, bind, wake, preempt, preview, explain, fit, reclaim,       \
+                    places, trial, arrivals)                                                       \
+    {"no asker", filter, prioritize, bind,   wake,  preempt, preview,                              \
+     explain,    fit,    reclaim,    places, trial, arrivals}
+
 /* Of a question, as the gates see it. */
 struct gate_who {
+    enum gate_asker asker;
     const struct pod_view *pod; /* NULL: of another pod than the call's */
     const char *uid, *ns;       /* never NULL; "": not known */
     int64_t priority;
@@ -86,6 +113,8 @@ struct gate {
         part; /* whose state the hooks get; if it is off, so is the gate. NULL: struct gate_ground */
     const struct gate_reason *reasons; /* ends with a row without code */
     enum gate_turn turn;
+    /* Why it is not asked by each of them: GATE_ASKERS. Those that are left out find it silent. */
+    const char *left_out[GATE_ASKERS_N];
 
     /* Once for a pod. NULL: GATE_MARKED. */
     enum gate_scope (*begin)(const void *self, const struct gate_who *who);

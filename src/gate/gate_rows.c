@@ -24,6 +24,7 @@ void gates_register(void)
     if (!g_once_init_enter(&once))
         return;
     for (size_t i = 0; gates_table[i]; i++) {
+        g_assert(gates_table[i]->left_out[GATE_BY_NOBODY]); /* as GATE_ASKERS has it */
         g_assert(i < GATES_MAX && n + count_reasons(gates_table[i]) <= G_N_ELEMENTS(list));
         for (const struct gate_reason *row = gates_table[i]->reasons; row && row->code; row++)
             list[n++] = (struct reason_info){row->code, row->text, row->resolvable};

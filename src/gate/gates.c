@@ -9,17 +9,19 @@
 void gates_begin(struct gates *gates, const struct part_set *parts,
                  const struct gate_ground *ground, const struct gate_who *who, bool without_limits)
 {
+    g_assert(who->asker > GATE_BY_NOBODY && who->asker < GATE_ASKERS_N);
     gates->who = *who;
     gates->all = gates->marked = gates->by_fields = gates->limits = 0;
     for (unsigned i = 0; gates_table[i]; i++) {
         const struct gate *gate = gates_table[i];
         const void *self = gates->selves[i] = gate->part ? parts_of(parts, gate->part) : ground;
-        gates->left[i] = self && gate->limit ? gate->limit->measure(self, who) : NULL;
+        const bool asked = self && !gate->left_out[who->asker];
+        gates->left[i] = asked && gate->limit ? gate->limit->measure(self, who) : NULL;
         if (gates->left[i] && !without_limits)
             gates->limits |= 1U << i;
-        const enum gate_scope scope = !self || gate->limit ? GATE_IDLE
-                                      : gate->begin        ? gate->begin(self, who)
-                                                           : GATE_MARKED;
+        const enum gate_scope scope = !asked || gate->limit ? GATE_IDLE
+                                      : gate->begin         ? gate->begin(self, who)
+                                                            : GATE_MARKED;
         if (scope == GATE_ALL)
             gates->all |= 1U << i;
         else if (scope == GATE_MARKED && gate->concerns)
@@ -79,9 +81,10 @@ enum reason gates_shut_out(const struct gates *gates, const struct gate_who *oth
         const bool concerned = gate->concerns ? gate->concerns(node)
                                : gate->begin  ? true
                                               : marks & 1U << i;
-        const unsigned answer = gate->shut && concerned && gates->selves[i]
-                                    ? gate->shut(gates->selves[i], other, node)
-                                    : 0;
+        const unsigned answer =
+            gate->shut && concerned && gates->selves[i] && !gate->left_out[other->asker]
+                ? gate->shut(gates->selves[i], other, node)
+                : 0;
         if (answer)
             return gate_reason(gate, answer);
     }

@@ -86,6 +86,8 @@ static void message(const void *self, const struct gate_who *who, const struct n
 
 const struct gate gate_mode_switch = {
     .name = "mode_switch",
+    .left_out = GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                            ASKED, ASKED),
     .reasons = reasons,
     .turn = GATE_AFTER_CARDS,
     .concerns = concerns,

@@ -72,4 +72,10 @@ static const struct gate_limit limit = {
     .is_of_cluster = is_of_cluster,
 };
 
-const struct gate gate_quotas = {.name = "quotas", .limit = &limit};
+const struct gate gate_quotas = {
+    .name = "quotas",
+    .left_out =
+        GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                    GATE_LEFT_OUT("places of older pods are chosen within their quotas")),
+    .limit = &limit,
+};

@@ -51,6 +51,8 @@ static void message(const void *self, const struct gate_who *who, const struct n
 
 const struct gate gate_unsealed = {
     .name = "unsealed",
+    .left_out = GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                            ASKED, ASKED),
     .reasons = reasons,
     .turn = GATE_AFTER_CARDS,
     .concerns = concerns,

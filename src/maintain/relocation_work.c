@@ -282,7 +282,8 @@ static bool place(struct work *work, struct store *trial, const struct plan_step
     const struct node *node = ledger_node(ledger, step->to);
     if (leaves)
         ledger_put(ledger, step->from, left_by(step->frees));
-    feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});
+    feasibility_init(&question, trial,
+                     &(struct feasibility_about){GATE_BY_TRIAL, pod.view, pod.request, &moment});
     question.work.left = WORK_APART;
     const bool takes = feasibility_takes(&question, node, &placement);
     if (takes && step->takes->n_shares == 1 && !step->takes->shares[0].device)
@@ -363,8 +364,9 @@ static bool try_admit(struct work *work, struct store *trial, const GPtrArray *s
             work->found->room = room_for_admit(work, &placement);
         work->found->cards = shares_text(node, placement.shares, placement.n_shares);
     } else {
-        feasibility_init(&question, trial,
-                         &(struct feasibility_about){pod.view, pod.request, &moment});
+        feasibility_init(
+            &question, trial,
+            &(struct feasibility_about){GATE_BY_TRIAL, pod.view, pod.request, &moment});
         bar_all(work, &question, steps);
         feasibility_clear(&question);
     }

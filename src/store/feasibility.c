@@ -30,7 +30,8 @@ static bool is_calm(const struct feasibility *question, const struct node *node)
 static bool shut_out(const void *data, const struct older_pod *pod, const struct node *node)
 {
     const struct gates *gates = data;
-    const struct gate_who older = {.uid = pod->uid,
+    const struct gate_who older = {.asker = GATE_BY_ARRIVALS,
+                                   .uid = pod->uid,
                                    .ns = pod->ns,
                                    .priority = pod->priority,
                                    .request = pod->request,
@@ -38,6 +39,23 @@ static bool shut_out(const void *data, const struct older_pod *pod, const struct
                                    .now_ms = gates->who.now_ms};
 
     return gates_shut_out(gates, &older, node) != REASON_NONE;
+}
+
+static void begin_gates(struct feasibility *question, struct store *store,
+                        const struct feasibility_about *about)
+{
+    question->ground = (struct gate_ground){question->ledger, store_quotas(store),
+                                            store_gangs(store), store_nominations(store)};
+    gates_begin(&question->gates, store_parts(store), &question->ground,
+                &(struct gate_who){.asker = about->asker,
+                                   .pod = about->pod,
+                                   .uid = about->pod->uid ? about->pod->uid : "",
+                                   .ns = question->ns,
+                                   .priority = about->pod->priority,
+                                   .request = about->request,
+                                   .now_ns = about->moment->now_ns,
+                                   .now_ms = about->moment->now_ms},
+                about->without & WITHOUT_LIMITS);
 }
 
 void feasibility_init(struct feasibility *question, struct store *store,
@@ -79,17 +97,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
     };
     work_begin(&question->work);
     question->barrier_work = constraints_size(pod->constraints) / WORK_VALUES;
-    question->ground = (struct gate_ground){question->ledger, store_quotas(store),
-                                            store_gangs(store), store_nominations(store)};
-    gates_begin(&question->gates, store_parts(store), &question->ground,
-                &(struct gate_who){.pod = pod,
-                                   .uid = pod->uid ? pod->uid : "",
-                                   .ns = question->ns,
-                                   .priority = pod->priority,
-                                   .request = about->request,
-                                   .now_ns = moment->now_ns,
-                                   .now_ms = moment->now_ms},
-                about->without & WITHOUT_LIMITS);
+    begin_gates(question, store, about);
     question->uid = pod->uid;
     question->priority = pod->priority;
     question->late_ms = pod->binds_late ? options->volume_bind_ms : 0;

@@ -29,6 +29,7 @@ enum feasibility_without {
 };
 
 struct feasibility_about {
+    enum gate_asker asker;
     const struct pod_view *pod; /* its UID, namespace, priority and constraints; need not exist */
     const struct request *request;
     const struct moment *moment; /* what store_decide gave: the only clock */

@@ -137,7 +137,8 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
                  call->moment.now_ms);
     store_stop_coming(call->extender->store, args->pod.uid);
     feasibility_init(&question, call->extender->store,
-                     &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
+                     &(struct feasibility_about){GATE_BY_FILTER, &args->pod, request, &call->moment,
+                                                 .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
     struct node_book *book = NULL;
     if (feasibility_is_plain_beside_limits(&question))

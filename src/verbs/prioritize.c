@@ -94,7 +94,8 @@ static void rate_nodes(struct contest *contest, const struct call *call,
     struct node_cursor cursor = {0};
 
     feasibility_init(&question, call->extender->store,
-                     &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
+                     &(struct feasibility_about){GATE_BY_PRIORITIZE, &args->pod, request,
+                                                 &call->moment, .of_many = true});
     contest->policy = terms_rating(request->terms, question.admission.policy);
     contest->wait_loss = (double)store_options(call->extender->store)->wait_loss / 1000;
     struct node_book *book =

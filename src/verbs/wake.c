@@ -299,7 +299,8 @@ static bool has_room(struct looking *looking, struct candidate *candidate,
     struct feasibility question;
 
     feasibility_init(&question, store,
-                     &(struct feasibility_about){&pod, store_pending(store, candidate->uid), moment,
+                     &(struct feasibility_about){GATE_BY_WAKE, &pod,
+                                                 store_pending(store, candidate->uid), moment,
                                                  WITHOUT_ORDER | WITHOUT_WAITING, looking->demand});
     const bool found = look_on(looking, candidate, &question);
     feasibility_clear(&question);

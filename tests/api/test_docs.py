@@ -350,6 +350,23 @@ def check_places(tap):
         tap.equal(lost, [], f"{name}: the files that it names are there")
 
 
+def check_gates(tap):
+    """The table of which asker leaves out which gate is what the rows of the gates say."""
+    _, _, heads = text("src/gate/gate.h").partition("#define GATE_ASKERS(")
+    askers = re.findall(r"\w+", heads.partition(")")[0])
+    rows = []
+    for name in files():
+        for gate, said in re.findall(r'struct gate gate_\w+ = \{\s*\.name = "(\w+)",\s*\.left_out =\s*GATE_ASKERS\((.*?)\),\n',
+                                     text(name) if re.match(r"src/.*\.c$", name) else "", re.S):
+            says = re.findall(r'ASKED|LEFT_OUT\(\s*"([^"]*)"\s*\)', said)
+            tap.equal(len(says), len(askers), f"{gate}: a word for each asker")
+            left = [(asker, why) for asker, why in zip(askers, says) if why] or [("none", "")]
+            rows += [f"| `{gate}` | {asker} | {why} |".replace("|  |", "| |") for asker, why in left]
+    _, _, section = text("docs/design/verbs.md").partition("## Which gates are asked")
+    tap.ok(len(rows) >= 5, "the rows of gates are found", str(rows))
+    tap.equal(re.findall(r"^\| `.*$", section, re.M), sorted(rows), "docs/design/verbs.md: the gates that are left out")
+
+
 def check_layers(tap):
     table = re.findall(r"^\| `src/(\w+)` \|", text("ARCHITECTURE.md"), re.M)
     folders = {name.split("/")[1] for name in files() if re.match(r"src/\w+/.*\.c$", name)}
@@ -495,6 +512,7 @@ def check(tap):
     check_index(tap)
     check_places(tap)
     check_layers(tap)
+    check_gates(tap)
     check_dialects(tap)
     check_kueue(tap)
     check_symptoms(tap)

@@ -208,6 +208,8 @@ static void message(const void *of, const struct gate_who *who, const struct nod
 
 const struct gate gate_pods_left = {
     .name = "pods_left",
+    .left_out = GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                            ASKED, ASKED),
     .part = &part_pods_left,
     .reasons = reasons,
     .turn = GATE_AFTER_CARDS,

@@ -322,8 +322,9 @@ static bool call(const struct pod *pod, int64_t left, bool foresees, struct call
         return false;
     struct ledger *ledger = store_lock(asked);
     *ret_call = (struct call){.foresees = foresees};
-    feasibility_init(&question, asked,
-                     &(struct feasibility_about){&pod->view, request, &now, .of_many = true});
+    feasibility_init(
+        &question, asked,
+        &(struct feasibility_about){GATE_BY_FILTER, &pod->view, request, &now, .of_many = true});
     question.work.left = left;
     for (int i = 0; i < NODES; i++) {
         g_autofree char *name = node_name(i);
@@ -351,7 +352,8 @@ static void check_bind(const struct pod *pod, const struct call *call)
     struct feasibility question;
     struct placement placement;
 
-    feasibility_init(&question, asked, &(struct feasibility_about){&pod->view, request, &now});
+    feasibility_init(&question, asked,
+                     &(struct feasibility_about){GATE_BY_FILTER, &pod->view, request, &now});
     const enum reason reason = feasibility_ask(&question, ledger_node(ledger, name), &placement);
     HOLDS(call->reasons[i] == REASON_WORK_LIMIT ||
               (reason == REASON_NONE) == (call->reasons[i] == REASON_NONE),

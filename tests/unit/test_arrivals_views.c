@@ -418,9 +418,9 @@ static enum reason judge(const struct pod *pod)
     struct moment moment;
     const struct node *node = ledger_node(store_decide(extender.store, &moment), "n1");
 
-    feasibility_init(
-        &question, extender.store,
-        &(struct feasibility_about){&view, store_pending(extender.store, pod->uid), &moment});
+    feasibility_init(&question, extender.store,
+                     &(struct feasibility_about){GATE_BY_FILTER, &view,
+                                                 store_pending(extender.store, pod->uid), &moment});
     const enum reason reason = feasibility_ask(&question, node, NULL);
     feasibility_clear(&question);
     store_unlock(extender.store);

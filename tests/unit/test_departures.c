@@ -145,8 +145,9 @@ START_TEST(what_is_said_of_the_node_is_not_remembered)
         (gone ? store_vanish_pod : store_delete_pod)(world.store, gone ? "uid-r" : "uid-p");
         ledger = store_decide(world.store, &now);
         feasibility_init(&question, world.store,
-                         &(struct feasibility_about){
-                             &pod, store_pending(world.store, "uid-q"), &now, WITHOUT_ORDER});
+                         &(struct feasibility_about){GATE_BY_FILTER, &pod,
+                                                     store_pending(world.store, "uid-q"), &now,
+                                                     WITHOUT_ORDER});
         ck_assert(feasibility_lasts(&question, ledger_node(ledger, "duo")) == !gone);
         feasibility_clear(&question);
         store_unlock(world.store);

@@ -87,7 +87,7 @@ static int place_of(const char *ns, const char *mib, enum reason *ret_reason)
         dialect_read_request(&pod, &store_options(extender.store)->dialects, NULL);
     struct ledger *ledger = store_decide_recorded(extender.store, &now);
     feasibility_init(&question, extender.store,
-                     &(struct feasibility_about){&pod, request, &now, 0});
+                     &(struct feasibility_about){GATE_BY_FILTER, &pod, request, &now, 0});
     *ret_reason = feasibility_ask(&question, ledger_node(ledger, "m"), &placement);
     feasibility_clear(&question);
     store_unlock(extender.store);

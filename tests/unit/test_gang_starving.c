@@ -247,7 +247,8 @@ static void expect_told(const char *uid)
     struct feasibility question;
     int n = 0;
 
-    feasibility_init(&question, copy, &(struct feasibility_about){&pod, request, &moment});
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){GATE_BY_FILTER, &pod, request, &moment});
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         if (feasibility_ask(&question, node, NULL) != gate_reason_find("gang_room"))

@@ -8,6 +8,7 @@
  */
 #include "suite.h"
 
+#include "counting.h"
 #include "explain/fit.h"
 #include "objecting_cluster.h"
 #include "core/reason/reasons.h"
@@ -467,7 +468,46 @@ START_TEST(gates_are_asked_in_this_order)
 
     for (size_t i = 0; gates_table[i]; i++)
         g_string_append_printf(names, "%s ", gates_table[i]->name);
-    ck_assert_str_eq(names->str, "unsealed mode_switch node_backoff quotas gang_room ");
+    ck_assert_str_eq(
+        names->str,
+        "unsealed mode_switch node_backoff quotas gang_room counting counting_left_out ");
+}
+END_TEST
+
+#define BY(asker) (1U << GATE_BY_##asker)
+
+/* Which of enum gate_asker each caller here is, and those that it calls itself. */
+static const unsigned asks_as[ASKER_N] = {
+    [FILTER] = BY(FILTER),
+    [PRIORITIZE] = BY(PRIORITIZE),
+    [BIND] = BY(BIND),
+    [WAKE] = BY(WAKE),
+    [EXPLAIN] = BY(EXPLAIN) | BY(TRIAL),
+    [FIT] = BY(FIT),
+    [PLACES] = BY(PLACES),
+    [ARRIVALS] = BY(FILTER) | BY(ARRIVALS),
+    [PREEMPT] = BY(PREEMPT) | BY(FILTER),
+    [PREVIEW] = BY(EXPLAIN) | BY(PREVIEW) | BY(TRIAL),
+    [RECLAIM] = BY(RECLAIM) | BY(TRIAL),
+};
+
+/* Each gate is asked by all that its row does not leave out, and by no others. */
+START_TEST(callers_ask_the_gates_whose_rows_say_so)
+{
+    unsigned by = 0;
+
+    begin_row(&rows[0]);
+    if (askers[_i].full)
+        put_low();
+    put_pending("ml", "hi");
+    memset(counted_asked, 0, sizeof counted_asked);
+    g_free(askers[_i].ask());
+    for (int asker = 0; asker < GATE_ASKERS_N; asker++) {
+        by |= counted_asked[asker] > 0 ? 1U << asker : 0;
+        ck_assert_uint_eq(counted_left_out[asker], 0);
+    }
+    ck_assert_msg(by == asks_as[_i], "%s: %x, not %x", askers[_i].name, by, asks_as[_i]);
+    end();
 }
 END_TEST
 
@@ -479,6 +519,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, end);
     tcase_add_loop_test(tests, what_each_caller_says, 0, G_N_ELEMENTS(rows));
     tcase_add_loop_test(tests, no_room_is_kept_where_a_rule_keeps_the_group_away, 0, 2);
+    tcase_add_loop_test(tests, callers_ask_the_gates_whose_rows_say_so, 0, ASKER_N);
     tcase_add_test(tests, gates_are_asked_in_this_order);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

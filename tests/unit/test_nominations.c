@@ -394,8 +394,10 @@ static bool takes(struct store *store, const char *uid, const char *ns)
     const struct node *node = ledger_node(store_decide(store, &moment), "n1");
 
     feasibility_init(&question, store,
-                     &(struct feasibility_about){
-                         .pod = &pod, .request = store_pending(store, uid), .moment = &moment});
+                     &(struct feasibility_about){.asker = GATE_BY_FILTER,
+                                                 .pod = &pod,
+                                                 .request = store_pending(store, uid),
+                                                 .moment = &moment});
     const bool yes = feasibility_ask(&question, node, NULL) == REASON_NONE;
     feasibility_clear(&question);
     store_unlock(store);

@@ -470,7 +470,7 @@ static int32_t card_of(void)
         dialect_read_request(&pod, &store_options(extender.store)->dialects, NULL);
     struct ledger *ledger = store_decide_recorded(extender.store, &now);
     feasibility_init(&question, extender.store,
-                     &(struct feasibility_about){&pod, request, &now, 0});
+                     &(struct feasibility_about){GATE_BY_FILTER, &pod, request, &now, 0});
     const enum reason reason = feasibility_ask(&question, ledger_node(ledger, "a"), &placement);
     feasibility_clear(&question);
     store_unlock(extender.store);

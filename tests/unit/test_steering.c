@@ -270,10 +270,11 @@ static bool turns(const char *uid, const char *node)
     const struct pod_view pod = {.uid = uid, .ns = "default"};
 
     store_lock(world.store);
-    const bool turned = steering_turns(
-        world.store,
-        &(struct feasibility_about){&pod, store_pending(world.store, uid), &moment, WITHOUT_PLUGIN},
-        node, INT64_MAX);
+    const bool turned = steering_turns(world.store,
+                                       &(struct feasibility_about){GATE_BY_FILTER, &pod,
+                                                                   store_pending(world.store, uid),
+                                                                   &moment, WITHOUT_PLUGIN},
+                                       node, INT64_MAX);
     store_unlock(world.store);
     return turned;
 }

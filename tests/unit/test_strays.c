@@ -134,8 +134,9 @@ static char *message(const char *pod, const char *node_name)
     struct ledger *ledger = store_decide(world.store, &now);
     const struct request *request = store_pending(world.store, "uid-q");
 
-    feasibility_init(&question, world.store,
-                     &(struct feasibility_about){&view, request, &now, WITHOUT_ORDER});
+    feasibility_init(
+        &question, world.store,
+        &(struct feasibility_about){GATE_BY_FILTER, &view, request, &now, WITHOUT_ORDER});
     const struct node *node = ledger_node(ledger, node_name);
     const enum reason reason = feasibility_ask(&question, node, NULL);
     char *text = message_of_node(&question, node, request, reason);

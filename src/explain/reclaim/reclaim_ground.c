@@ -164,8 +164,9 @@ static void settle_claim(struct reclaim_ground *ground, const struct claim_place
     }
     if (!reclaim_ground_pod(ground, place->claim->uid, &view, &pod))
         return;
-    feasibility_init(&question, ground->copy,
-                     &(struct feasibility_about){&view, pod.request, moment, WITHOUT_ORDER});
+    feasibility_init(
+        &question, ground->copy,
+        &(struct feasibility_about){GATE_BY_RECLAIM, &view, pod.request, moment, WITHOUT_ORDER});
     const struct node *node = ledger_node(store_ledger(ground->copy), place->node);
     const bool takes = node && feasibility_takes(&question, node, &placement);
     if (takes)

@@ -282,7 +282,8 @@ static bool carry_out(struct looking *looking, const struct moment *moment,
     }
     const struct node *node = ledger_node(ledger, looking->node);
     feasibility_init(&question, ground->copy,
-                     &(struct feasibility_about){pod->view, pod->request, moment, WITHOUT_ORDER});
+                     &(struct feasibility_about){GATE_BY_RECLAIM, pod->view, pod->request, moment,
+                                                 WITHOUT_ORDER});
     question.work.left = WORK_APART;
     const bool takes = feasibility_takes(&question, node, &placement);
     feasibility_clear(&question);
@@ -317,7 +318,8 @@ static void look(struct looking *looking, const struct moment *moment)
     g_clear_pointer(&looking->node, g_free);
     g_hash_table_remove_all(looking->borrowers);
     feasibility_init(&question, looking->ground->copy,
-                     &(struct feasibility_about){pod->view, pod->request, moment, WITHOUT_ORDER});
+                     &(struct feasibility_about){GATE_BY_RECLAIM, pod->view, pod->request, moment,
+                                                 WITHOUT_ORDER});
     question.work.left = WORK_APART;
     looking->question = &question;
     const GPtrArray *nodes = ledger_nodes(question.ledger);

@@ -218,6 +218,8 @@ static void message(const void *self, const struct gate_who *who, const struct n
 
 const struct gate gate_node_backoff = {
     .name = "node_backoff",
+    .left_out = GATE_ASKERS(ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED, ASKED,
+                            ASKED, ASKED),
     .part = &part_node_backoff,
     .reasons = reasons,
     .shut = shut,

@@ -156,8 +156,9 @@ static enum reason ask(struct attempt *attempt, struct store *store, const struc
     const struct pod_view pod = describe_pod(attempt);
     struct feasibility question;
 
-    feasibility_init(&question, store,
-                     &(struct feasibility_about){&pod, attempt->request, moment, WITHOUT_PLUGIN});
+    feasibility_init(
+        &question, store,
+        &(struct feasibility_about){GATE_BY_BIND, &pod, attempt->request, moment, WITHOUT_PLUGIN});
     const enum reason reason = feasibility_ask(&question, node, ret_placement);
     const bool waits = reason == REASON_NONE && question.waits;
     attempt->waits = waits ? dialect_why_wait(question.seen, attempt->request)
@@ -183,7 +184,8 @@ static enum attempt_step wait_or_turn(struct attempt *attempt, struct store *sto
     const struct pod_view pod = describe_pod(attempt);
 
     if (attempt->grouped ||
-        !steering_turns(store, &(struct feasibility_about){&pod, attempt->request, moment},
+        !steering_turns(store,
+                        &(struct feasibility_about){GATE_BY_BIND, &pod, attempt->request, moment},
                         attempt->args->node, attempt->send_until_ms))
         return ATTEMPT_WAIT_NODE;
     metrics_count(COUNTER_REFUSALS, REASON_OTHERS_COMING);

@@ -42,7 +42,8 @@ static void init_kind(const struct gang_kinds *kinds, const struct gang_member_v
         kind->size += ask->count * (ask->exclusive ? CORE_WHOLE : MAX(ask->core, 1));
     }
     feasibility_init(&kind->question, kinds->query->store,
-                     &(struct feasibility_about){.pod = &member->pod,
+                     &(struct feasibility_about){.asker = GATE_BY_PLACES,
+                                                 .pod = &member->pod,
                                                  .request = member->request,
                                                  .moment = kinds->query->moment,
                                                  .of_many = true});

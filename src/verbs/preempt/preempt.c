@@ -104,8 +104,9 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
 
     feasibility_init(&looking.question, preempt->call.extender->store,
-                     &(struct feasibility_about){&args->pod, preempt->query.request,
-                                                 &preempt->call.moment, WITHOUT_ORDER});
+                     &(struct feasibility_about){GATE_BY_PREEMPT, &args->pod,
+                                                 preempt->query.request, &preempt->call.moment,
+                                                 WITHOUT_ORDER});
     preempt->query.admission = looking.question.admission;
     preempt->query.admission.work = &preempt->work;
     preempt->query.admission.demand = NULL; /* nothing is rated, and no lock is held */
