@@ -80,7 +80,8 @@ START_TEST(publications_share_writes)
         pthread_join(threads[i], &published);
         ck_assert(GPOINTER_TO_INT(published));
     }
-    ck_assert_uint_le(fake_server_count(server), 2 + 5);
+    /* Those that a busy machine lets publish late have writes of their own. */
+    ck_assert_uint_lt(fake_server_count(server), 2 + G_N_ELEMENTS(threads));
 }
 END_TEST
 
