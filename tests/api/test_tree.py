@@ -58,6 +58,21 @@ NODE_COPIES = {
 }
 NODE_CHANGE = re.compile(r"\bnode->(\w+)(?:\[[^]]*\])?(?:\.\w+)*\s*(?:[-+|&]?=(?!=)|\+\+|--)")
 
+# By how many files outside its own ones a capability is known, that is, whose headers they include. To be three at most;
+# a figure may only fall.
+KNOWN_BY = {
+    "quotas": (14, ("src/quota/", "src/gate/quotas.")),
+    "elastic quotas": (6, ("src/quota/elastic/",)),
+    "gangs": (11, ("src/gang/", "src/verbs/gang/", "src/gate/gang_room.")),
+    "mode switch": (8, ("src/switch/", "src/wire/switch_", "src/gate/mode_switch.")),
+    "seals": (6, ("src/store/seals/",)),
+    "node backoff": (2, ("src/gate/node_backoff/",)),
+    "idle pods": (4, ("src/gate/idle_pods/",)),
+    "waits": (1, ("src/gate/waits/",)),
+    "reclaim": (3, ("src/reclaim/", "src/explain/reclaim/")),
+    "usage": (1, ("src/usage/",)),
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
@@ -268,6 +283,24 @@ def check_sizes(tap):
                str(count))
 
 
+def known_by(sources, homes):
+    """The files outside those that include a header of them."""
+    return sorted(name for name, source in sources.items() if not name.startswith(homes) and
+                  any(f"src/{header}".startswith(homes) for _, header in INCLUDE.findall(source)))
+
+
+def check_known(tap):
+    """A capability is known by few files."""
+    lines = {"src/a/x.c": '#include "b/y.h"', "src/b/y.c": '#include "b/y.h"', "src/a/z.c": '#include "c/b/y.h"'}
+    tap.equal(known_by(lines, ("src/b/",)), ["src/a/x.c"], "which files know a capability")
+    sources = {name: text(name) for name in files() if re.match(r"src/.*\.[ch]$", name)}
+    for capability, (most, homes) in KNOWN_BY.items():
+        for home in homes:
+            tap.ok(any(name.startswith(home) for name in sources), f"{capability}: {home} is there")
+        known = known_by(sources, homes)
+        tap.ok(len(known) <= most, f"{capability}: known by at most {most} files", "\n".join(known))
+
+
 def is_ours(name):
     """Written by hand, in a language with comments."""
     if name.endswith((".c", ".h", ".c.in", ".py", ".sh")):
@@ -282,6 +315,7 @@ def check(tap):
                        "options", "client", "cmd"],
               "ARCHITECTURE.md has the table of folders")
     check_sizes(tap)
+    check_known(tap)
     check_the_check(tap)
     check_installed_headers(tap)
     for name in filter(is_ours, files()):
