@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Source of the text format: prometheus.io, "Exposition formats", version 0.0.4. Names of the
- * process metrics are those that Prometheus client libraries agree on.
- */
 #include "base/metrics.h"
 #include "base/longest.h"
+#include "base/metrics_text.h"
+#include "base/process_metrics.h"
 
 #include "wire/rejection.h"
 #include "base/version.h"
@@ -12,10 +10,6 @@
 
 #include <gpuledger/reason.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CELLS_MAX REASONS_MAX
 
@@ -387,23 +381,6 @@ void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us)
                               memory_order_relaxed);
 }
 
-void metrics_append_label(GString *text, const char *value)
-{
-    for (const char *at = value; *at; at++) {
-        if (*at == '\n')
-            g_string_append(text, "\\n");
-        else if (*at == '\\' || *at == '"')
-            g_string_append_printf(text, "\\%c", *at);
-        else
-            g_string_append_c(text, *at);
-    }
-}
-
-static void head_write(GString *text, const char *name, const char *type, const char *help)
-{
-    g_string_append_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static const char *cell_name(const struct counter_row *row, unsigned cell, metrics_name feed_name)
 {
     return row->cell_names  ? row->cell_names[cell]
@@ -415,7 +392,7 @@ static void counter_write(GString *text, enum counter counter, metrics_name feed
 {
     const struct counter_row *row = &counter_rows[counter];
 
-    head_write(text, row->name, "counter", row->help);
+    metrics_append_head(text, row->name, "counter", row->help);
     if (!row->label) {
         g_string_append_printf(text, "%s %" G_GUINT64_FORMAT "\n", row->name,
                                metrics_counted(counter, 0));
@@ -441,17 +418,10 @@ static void gauge_write(GString *text, enum gauge gauge)
 
     if (!atomic_load_explicit(&gauges[gauge].given, memory_order_acquire))
         return;
-    head_write(text, row->name, "gauge", row->help);
+    metrics_append_head(text, row->name, "gauge", row->help);
     g_string_append_printf(text, "%s %" G_GINT64_FORMAT "\n", row->name,
                            (gint64)atomic_load_explicit(&gauges[gauge].value,
                                                         memory_order_relaxed));
-}
-
-/* Microseconds as seconds; printf's own notion of a decimal point depends on the locale. */
-static void seconds_append(GString *text, uint64_t us)
-{
-    g_string_append_printf(text, "%" G_GUINT64_FORMAT ".%06" G_GUINT64_FORMAT, us / 1000000,
-                           us % 1000000);
 }
 
 #define DURATION "gpuledger_verb_duration_seconds"
@@ -469,7 +439,7 @@ static void histogram_write(GString *text, enum verb verb, enum phase phase)
             verb_name, phase_name, i < BUCKETS_N ? buckets[i].le : "+Inf", total);
     }
     g_string_append_printf(text, DURATION "_sum{verb=\"%s\",phase=\"%s\"} ", verb_name, phase_name);
-    seconds_append(text,
+    metrics_append_seconds(text,
                    atomic_load_explicit(&histograms[verb][phase].sum_us, memory_order_relaxed));
     g_string_append_printf(text,
                            "\n" DURATION "_count{verb=\"%s\",phase=\"%s\"} %" G_GUINT64_FORMAT "\n",
@@ -485,113 +455,9 @@ static bool histogram_is_used(enum verb verb, enum phase phase)
     return false;
 }
 
-/* --- the process itself --------------------------------------------------------------------- */
-
-/* The n-th (from 1) space-separated number of a one-line file of /proc, after the last ')';
- * proc(5). -1 if it cannot be read. */
-static int64_t proc_number(const char *path, unsigned n)
-{
-    g_autofree char *text = NULL;
-    const char *at;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return -1;
-    at = strrchr(text, ')');
-    at = at ? at + 1 : text;
-    at += strspn(at, " ");
-    while (--n > 0) {
-        at += strcspn(at, " ");
-        at += strspn(at, " ");
-    }
-    return g_ascii_isdigit(*at) ? g_ascii_strtoll(at, NULL, 10) : -1;
-}
-
-/* Unix time of the process's start: field 22 of /proc/self/stat counts from boot. */
-static int64_t start_time_us(void)
-{
-    static atomic_int_fast64_t known;
-    int64_t start = atomic_load(&known);
-
-    if (start == 0) {
-        int64_t ticks = proc_number("/proc/self/stat", 20);
-        struct timespec since_boot;
-
-        if (ticks < 0)
-            return -1;
-        clock_gettime(CLOCK_BOOTTIME, &since_boot);
-        start = g_get_real_time() - (int64_t)since_boot.tv_sec * 1000000 -
-                since_boot.tv_nsec / 1000 + ticks * 1000000 / sysconf(_SC_CLK_TCK);
-        atomic_store(&known, start);
-    }
-    return start;
-}
-
-static int64_t cpu_us(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * (int64_t)1000000 +
-           usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-}
-
-static int64_t resident_bytes(void)
-{
-    int64_t pages = proc_number("/proc/self/statm", 2);
-
-    return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
-}
-
-static int64_t open_fds(void)
-{
-    g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
-    int64_t n = -1; /* the directory's own */
-
-    while (dir && g_dir_read_name(dir))
-        n++;
-    return n;
-}
-
-static int64_t max_fds(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (int64_t)limit.rlim_cur : -1;
-}
-
-static const struct process_row {
-    const char *name;
-    const char *type;
-    const char *help;
-    int64_t (*read)(void);
-    bool microseconds; /* to be written as seconds */
-} process_rows[] = {
-    {"process_start_time_seconds", "gauge", "Unix time at which the process started.",
-     start_time_us, true},
-    {"process_cpu_seconds_total", "counter", "User and system time spent.", cpu_us, true},
-    {"process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes, false},
-    {"process_open_fds", "gauge", "Open file descriptors.", open_fds, false},
-    {"process_max_fds", "gauge", "File descriptors that may be open.", max_fds, false},
-};
-
-static void process_write(GString *text, const struct process_row *row)
-{
-    int64_t value = row->read();
-
-    if (value < 0)
-        return; /* better absent than wrong */
-    head_write(text, row->name, row->type, row->help);
-    g_string_append_printf(text, "%s ", row->name);
-    if (row->microseconds)
-        seconds_append(text, (uint64_t)value);
-    else
-        g_string_append_printf(text, "%" G_GINT64_FORMAT, value);
-    g_string_append_c(text, '\n');
-}
-
 void metrics_write(GString *text, metrics_name feed_name)
 {
-    head_write(text, "gpuledger_build_info", "gauge", "Always 1; the labels say what runs.");
+    metrics_append_head(text, "gpuledger_build_info", "gauge", "Always 1; the labels say what runs.");
     g_string_append(text, "gpuledger_build_info{version=\"");
     metrics_append_label(text, version_text);
     g_string_append(text, "\",commit=\"");
@@ -603,7 +469,7 @@ void metrics_write(GString *text, metrics_name feed_name)
     for (unsigned gauge = 0; gauge < GAUGE_N; gauge++)
         gauge_write(text, (enum gauge)gauge);
 
-    head_write(text, DURATION, "histogram", "Time spent in a verb, in all and by phase.");
+    metrics_append_head(text, DURATION, "histogram", "Time spent in a verb, in all and by phase.");
     for (unsigned verb = 0; verb < VERB_N; verb++) {
         for (unsigned phase = 0; phase < PHASE_N; phase++) {
             if (histogram_is_used((enum verb)verb, (enum phase)phase))
@@ -612,6 +478,5 @@ void metrics_write(GString *text, metrics_name feed_name)
     }
 
     longest_write(text, g_get_monotonic_time());
-    for (size_t i = 0; i < G_N_ELEMENTS(process_rows); i++)
-        process_write(text, &process_rows[i]);
+    process_metrics_write(text);
 }

@@ -292,6 +292,3 @@ void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us);
  * of counters by enum feed, NULL for those that are not used. */
 typedef const char *(*metrics_name)(unsigned cell);
 void metrics_write(GString *text, metrics_name feed_name);
-
-/* Appends `value` as it must stand between the quotes of a label. */
-void metrics_append_label(GString *text, const char *value);

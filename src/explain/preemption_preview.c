@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/preemption_preview.h"
+#include "policy/victims/victims_cost.h"
 
 #include "base/printable.h"
 #include "core/node.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's gauges; the counters are in metrics.c. */
-#include "base/metrics.h"
+#include "base/metrics_text.h"
 #include "core/ledger.h"
 #include "inspect/views.h"
 #include "store/node_copy.h"

@@ -10,6 +10,7 @@
 #include "chance.h"
 
 #include "policy/victims/victims.h"
+#include "policy/victims/victims_cost.h"
 
 #include <gpuledger/dialect.h>
 #include <stdlib.h>

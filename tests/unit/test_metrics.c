@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metrics.h"
+#include "base/metrics_text.h"
 #include "store/kinds/kind.h"
 
 #include "store/cluster.h"

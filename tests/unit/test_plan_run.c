@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "kube/api_cluster.h"
 #include "literals.h"
+#include "maintain/plans/plan_marks.h"
 #include "maintain/plans/plan_run.h"
 #include "suite.h"
 
@@ -336,7 +337,7 @@ START_TEST(a_sweep_takes_only_what_is_dead)
     hear("n1", "plan gpu/order", "2026-01-05T12:01:00Z");
     hear("n3", "plan gpu/other", "2026-01-05T11:59:00Z");
     accept_writes();
-    plan_run_sweep(&(struct plan_service_options){.client = client, .store = known});
+    plan_marks_sweep(&(struct plan_service_options){.client = client, .store = known});
     expect_list("G nodes/n3; P nodes/n3");
 }
 END_TEST

@@ -12,6 +12,7 @@
 #include "maintain/findings.h"
 #include "maintain/keeping.h"
 #include "maintain/plans/plan_config_map.h"
+#include "maintain/plans/plan_marks.h"
 #include "maintain/waiting.h"
 
 #include <string.h>
@@ -112,40 +113,13 @@ static bool is_held(struct store *store, const char *uid)
     return held;
 }
 
-struct left_look {
-    const char *by;
-    bool found;
-};
-
-static void find_left(const char *node, const struct plan_mark *mark, bool lives, void *data)
-{
-    struct left_look *look = data;
-
-    for (guint i = 0; lives && g_strcmp0(mark->by, look->by) == 0 && i < mark->rooms->len; i++) {
-        const struct kept_room *room = mark->rooms->pdata[i];
-        look->found |= room->uid && g_str_has_prefix(room->uid, RELOCATION_LEFT);
-    }
-}
-
-/* What the last pod has left is still kept for nobody, as far as the store knows. */
-static bool keeps_left(const struct run *run)
-{
-    struct store *store = run->args->with->store;
-    struct left_look look = {run->by, false};
-
-    store_lock(store);
-    store_marks_each(store, find_left, &look);
-    store_unlock(store);
-    return look.found;
-}
-
 /* The watch needs a moment to tell that the last pod has ended, and that nothing is kept in its place any more: that
  * may be left of another replica, which was killed before it said that the step begins. */
 static void settle(const struct run *run)
 {
     const int64_t until_ms = clock_ms() + SETTLE_MS;
 
-    while (((run->gone && is_held(run->args->with->store, run->gone)) || keeps_left(run)) &&
+    while (((run->gone && is_held(run->args->with->store, run->gone)) || plan_marks_keep_left(run->args->with->store, run->by)) &&
            clock_ms() < until_ms && worker_rest(run->args->worker, SETTLE_POLL_MS))
         continue;
 }
@@ -345,69 +319,6 @@ static bool note(void *data, const struct executor_news *news, GError **error)
 }
 
 /* --- going on --------------------------------------------------------------------------------- */
-
-struct marks {
-    const char *by;
-    GPtrArray *dead; /* names of nodes */
-    GHashTable *own; /* name of a node -> struct plan_mark; NULL: nobody asks */
-};
-
-/* Under the store's lock. */
-static void collect(const char *node, const struct plan_mark *mark, bool lives, void *data)
-{
-    struct marks *marks = data;
-
-    if (!lives)
-        g_ptr_array_add(marks->dead, g_strdup(node));
-    else if (marks->own && g_strcmp0(mark->by, marks->by) == 0)
-        g_hash_table_insert(marks->own, g_strdup(node), plan_mark_dup(mark));
-}
-
-/* Returns the dead ones. */
-static GPtrArray *find_marks(struct store *store, const char *by, GHashTable *own)
-{
-    GPtrArray *dead = g_ptr_array_new_with_free_func(g_free);
-    struct marks marks = {by, dead, own};
-
-    store_lock(store);
-    store_marks_each(store, collect, &marks);
-    store_unlock(store);
-    return dead;
-}
-
-static bool clean(struct api_client *client, const GPtrArray *dead, GError **error)
-{
-    for (guint i = 0; i < dead->len; i++) {
-        if (!keeping_clean(client, dead->pdata[i], error))
-            return false;
-    }
-    return true;
-}
-
-/* What was kept for this plan goes on being kept; what plans have left that were killed goes. */
-static bool take_over(const struct run *run, GError **error)
-{
-    const struct plan_service_options *with = run->args->with;
-    g_autoptr(GHashTable) own = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GPtrArray) dead = find_marks(with->store, run->by, own);
-    GHashTableIter iter;
-    gpointer node, mark;
-
-    g_hash_table_iter_init(&iter, own);
-    while (g_hash_table_iter_next(&iter, &node, &mark))
-        keeping_adopt(run->keeping, node, mark);
-    return clean(with->client, dead, error);
-}
-
-void plan_run_sweep(const struct plan_service_options *with)
-{
-    g_autoptr(GError) failure = NULL;
-    g_autoptr(GPtrArray) dead = find_marks(with->store, NULL, NULL);
-
-    if (!clean(with->client, dead, &failure))
-        log_event_limited(LOG_LEVEL_WARN, "what a plan has left on a node cannot be taken away",
-                          LOG_TEXT("why", failure->message));
-}
 
 static void note_lost(void *data, const char *ns, const char *owner)
 {
@@ -614,8 +525,8 @@ void plan_run(const struct plan_run_args *args)
         log_event(LOG_LEVEL_WARN, "plan does not begin", LOG_TEXT("configmap", args->order->name),
                   LOG_TEXT("why", failure->message));
     } else {
-        const bool ok = take_over(&run, &failure) && finish_step(&run, &failure) &&
-                        (!keeps_left(&run) || keeping_narrow(run.keeping, &failure)) &&
+        const bool ok = plan_marks_take_over(run.args->with, run.by, run.keeping, &failure) && finish_step(&run, &failure) &&
+                        (!plan_marks_keep_left(run.args->with->store, run.by) || keeping_narrow(run.keeping, &failure)) &&
                         close_place(&run, &failure) && execute(&run, &failure);
         if (serves(&run)) {
             keeping_end(

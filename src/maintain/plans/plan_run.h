@@ -34,6 +34,3 @@ char *plan_run_observe(const struct plan_run_args *args);
 /* Until it is done, has stopped, has to wait, or is left to another replica; all but the last is in the status then,
  * and in the ConfigMap if it can be written. */
 void plan_run(const struct plan_run_args *args);
-
-/* Takes away what plans that were killed have left on nodes. */
-void plan_run_sweep(const struct plan_service_options *with);

@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "maintain/plans/plan_config_map.h"
+#include "maintain/plans/plan_marks.h"
 #include "maintain/plans/plan_run.h"
 #include "maintain/waiting.h"
 
@@ -384,7 +385,7 @@ static void *run(void *data)
         }
         /* A plan that was stopped while nobody was at it leaves what nobody else would take away. */
         if (!serve_one(service, entries, term))
-            plan_run_sweep(&service->options);
+            plan_marks_sweep(&service->options);
     }
     return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/victims/victims.h"
 
-#include <stdlib.h>
+#include "policy/victims/victims_cost.h"
+
 #include <string.h>
 
 struct search {
@@ -31,33 +32,6 @@ struct scratch {
     uint32_t *kinds;
     struct what_if_part *parts; /* of each of those kinds */
 };
-
-static int compare(int64_t one, int64_t other)
-{
-    return (one > other) - (one < other);
-}
-
-/* The search asks it at every step, and mostly the first pairs tell. */
-int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b)
-{
-    if (a->violations != b->violations)
-        return compare(a->violations, b->violations);
-    if (a->dearest != b->dearest)
-        return compare(a->dearest, b->dearest);
-    if (a->highest != b->highest)
-        return compare(a->highest, b->highest);
-    if (a->sum != b->sum)
-        return compare(a->sum, b->sum);
-    if (a->idle_highest != b->idle_highest)
-        return compare(a->idle_highest, b->idle_highest);
-    if (a->idle_sum != b->idle_sum)
-        return compare(a->idle_sum, b->idle_sum);
-    if (a->n != b->n)
-        return compare(a->n, b->n);
-    if (a->oldest != b->oldest)
-        return compare(b->oldest, a->oldest);
-    return compare(a->going, b->going);
-}
 
 /* --- one pod more or less ------------------------------------------------------------------- */
 
@@ -110,12 +84,6 @@ static void put_back(struct search *search, size_t at)
     balance(search, seat->kind, -1);
 }
 
-/* What its class says counts before whether it is idle. */
-static bool ends_as_idle(const struct victim *victim)
-{
-    return victim->idle && victim->seat->order == VICTIMS_FIRST;
-}
-
 /* Who is counted later stands behind those that end already. */
 static inline void count(struct search *search, size_t at)
 {
@@ -132,7 +100,7 @@ static inline void count(struct search *search, size_t at)
     for (uint32_t i = 0; i < victim->n_budgets; i++)
         violates |= search->left[victim->budgets[i]]-- <= 0;
     cost->violations += violates;
-    const bool idle = ends_as_idle(victim);
+    const bool idle = victim_ends_as_idle(victim);
     int64_t *highest = idle ? &cost->idle_highest : &cost->highest;
     cost->dearest = MAX(cost->dearest, seat->order - idle);
     *highest = MAX(*highest, seat->priority);
@@ -456,44 +424,6 @@ static void spare_many(struct search *search, size_t from, const struct what_if_
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-/* Fixed ones first, then the dearest. */
-static int compare_victims(const void *a, const void *b)
-{
-    const struct victim *left = a, *right = b;
-    const struct seat *one = left->seat, *other = right->seat;
-
-    if (left->fixed != right->fixed)
-        return left->fixed ? -1 : 1;
-    if (one->terminating != other->terminating)
-        return other->terminating ? -1 : 1;
-    if ((left->n_budgets > 0) != (right->n_budgets > 0))
-        return left->n_budgets > 0 ? -1 : 1;
-    if (one->order != other->order)
-        return one->order > other->order ? -1 : 1;
-    if (ends_as_idle(left) != ends_as_idle(right))
-        return ends_as_idle(right) ? -1 : 1;
-    return (one > other) - (one < other); /* as the roster has them */
-}
-
-/* Where it stands is not told by its seat alone. */
-static bool is_special(const struct victim *victim)
-{
-    return victim->fixed || victim->idle || victim->n_budgets > 0;
-}
-
-/* Who came in this order mostly stands in it: then nothing is moved. */
-static void sort_victims(struct victim *victims, size_t n)
-{
-    size_t sorted = 1;
-
-    while (sorted < n && (is_special(&victims[sorted - 1]) || is_special(&victims[sorted])
-                              ? compare_victims(&victims[sorted - 1], &victims[sorted]) < 0
-                              : victims[sorted - 1].seat < victims[sorted].seat))
-        sorted++;
-    if (sorted < n)
-        qsort(victims, n, sizeof *victims, compare_victims);
-}
-
 /* Whether sums tell why a pod was named: without its end the others would not suffice. */
 static bool is_explained(const struct search *search, uint32_t kind)
 {
@@ -592,7 +522,7 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
     };
     size_t n_fixed;
 
-    sort_victims(victims->all, n);
+    victims_sort(victims->all, n);
     begin(&search, &n_fixed);
     if (n - n_fixed > VICTIMS_FEW) {
         g_autoptr(what_if_mark_ptr) later = n_fixed > 0 ? what_if_mark(what_if) : NULL;

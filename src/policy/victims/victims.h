@@ -74,9 +74,6 @@ struct victims_cost {
     int64_t going;  /* who is being deleted anyway; nothing before this counts them */
 };
 
-/* Negative, 0, positive, as the first is better, as good, or worse. */
-int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b);
-
 struct victims {
     struct victim *all;
     size_t n;
