@@ -439,8 +439,8 @@ static void histogram_write(GString *text, enum verb verb, enum phase phase)
             verb_name, phase_name, i < BUCKETS_N ? buckets[i].le : "+Inf", total);
     }
     g_string_append_printf(text, DURATION "_sum{verb=\"%s\",phase=\"%s\"} ", verb_name, phase_name);
-    metrics_append_seconds(text,
-                   atomic_load_explicit(&histograms[verb][phase].sum_us, memory_order_relaxed));
+    metrics_append_seconds(
+        text, atomic_load_explicit(&histograms[verb][phase].sum_us, memory_order_relaxed));
     g_string_append_printf(text,
                            "\n" DURATION "_count{verb=\"%s\",phase=\"%s\"} %" G_GUINT64_FORMAT "\n",
                            verb_name, phase_name, total);
@@ -457,7 +457,8 @@ static bool histogram_is_used(enum verb verb, enum phase phase)
 
 void metrics_write(GString *text, metrics_name feed_name)
 {
-    metrics_append_head(text, "gpuledger_build_info", "gauge", "Always 1; the labels say what runs.");
+    metrics_append_head(text, "gpuledger_build_info", "gauge",
+                        "Always 1; the labels say what runs.");
     g_string_append(text, "gpuledger_build_info{version=\"");
     metrics_append_label(text, version_text);
     g_string_append(text, "\",commit=\"");

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 from common import files, main, text
+from shapes import check_shapes
 
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 HEAD = 3  # lines in which it stands
@@ -316,6 +317,7 @@ def check(tap):
               "ARCHITECTURE.md has the table of folders")
     check_sizes(tap)
     check_known(tap)
+    check_shapes(tap, {name: text(name) for name in files() if re.match(r"(src|include)/.*\.[ch]$", name)})
     check_the_check(tap)
     check_installed_headers(tap)
     for name in filter(is_ours, files()):

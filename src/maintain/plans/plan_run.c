@@ -119,7 +119,8 @@ static void settle(const struct run *run)
 {
     const int64_t until_ms = clock_ms() + SETTLE_MS;
 
-    while (((run->gone && is_held(run->args->with->store, run->gone)) || plan_marks_keep_left(run->args->with->store, run->by)) &&
+    while (((run->gone && is_held(run->args->with->store, run->gone)) ||
+            plan_marks_keep_left(run->args->with->store, run->by)) &&
            clock_ms() < until_ms && worker_rest(run->args->worker, SETTLE_POLL_MS))
         continue;
 }
@@ -525,8 +526,10 @@ void plan_run(const struct plan_run_args *args)
         log_event(LOG_LEVEL_WARN, "plan does not begin", LOG_TEXT("configmap", args->order->name),
                   LOG_TEXT("why", failure->message));
     } else {
-        const bool ok = plan_marks_take_over(run.args->with, run.by, run.keeping, &failure) && finish_step(&run, &failure) &&
-                        (!plan_marks_keep_left(run.args->with->store, run.by) || keeping_narrow(run.keeping, &failure)) &&
+        const bool ok = plan_marks_take_over(run.args->with, run.by, run.keeping, &failure) &&
+                        finish_step(&run, &failure) &&
+                        (!plan_marks_keep_left(run.args->with->store, run.by) ||
+                         keeping_narrow(run.keeping, &failure)) &&
                         close_place(&run, &failure) && execute(&run, &failure);
         if (serves(&run)) {
             keeping_end(
