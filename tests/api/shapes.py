@@ -53,8 +53,6 @@ ABOVE = {
     "include/gpuledger/ledger.h struct node: fields": 45,
     "include/gpuledger/object.h struct pod_view: fields": 37,
     "include/gpuledger/terms.h struct terms: fields": 31,
-    "src/cmd/serve/serve.c: lines": 661,
-    "src/cmd/serve/serve.c struct serve: fields": 26,
     "src/dialect/hami/hami.h struct vgpu: fields": 35,
     "src/explain/explain.c explain_read_pod: parameters": 7,
     "src/gang/gangs_state.h struct gang: fields": 39,

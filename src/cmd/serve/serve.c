@@ -17,18 +17,14 @@
 #include "cmd/keys.h"
 #include "cmd/serve/evicting.h"
 #include "cmd/serve/housekeeping.h"
+#include "cmd/serve/listening.h"
 #include "cmd/serve/replica.h"
 #include "cmd/serve/successor.h"
 #include "verbs/outlook.h"
-#include "http/bearer.h"
-#include "http/outgoing.h"
-#include "http/routes.h"
 #include "evict/eviction.h"
 #include "reclaim/reclaimer.h"
-#include "http/tls.h"
 #include "quota/quotas_section.h"
 #include "quota/elastic/reclaim_section.h"
-#include "store/seals/seals_section.h"
 #include "record/record_section.h"
 #include "audit/audit_section.h"
 #include "inspect/metrics_section.h"
@@ -38,21 +34,16 @@
 #include "verbs/wake_section.h"
 #include "kube/lease/election_section.h"
 #include "http/listeners_section.h"
-#include "http/tls_section.h"
 #include "options/cluster_section.h"
 #include "options/process_section.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#define OPS_CONNECTIONS 64
 #define OPS_DRAIN_MS 1000
 #define HAND_OVER_MS 1000 /* in which most Bindings end; nobody serves meanwhile */
-#define OPS_BODY_MAX ((size_t)4 << 20)
-#define OTHER_FILES 128 /* what is open beside the scheduler's connections, with room to spare */
 
 struct serve {
     const struct config *started; /* what runs; borrowed */
@@ -71,189 +62,13 @@ struct serve {
     struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
     struct evicting *evicting;
     struct claim_config_map claims;
-    struct operations operations;
-    struct routes scheduler_table, operations_table;
-    struct outgoing *outgoing;
-    struct server *scheduler_server, *operations_server;
-    struct tls *tls, *operations_tls; /* NULL: none */
-    struct bearer *bearer;            /* NULL: none */
+    struct listening listening;
     struct housekeeping *housekeeping;
 };
 
 static int64_t now_ms(void)
 {
     return g_get_monotonic_time() / 1000;
-}
-
-/* --- listeners ------------------------------------------------------------------------------- */
-
-/* Each connection needs a descriptor. Nothing here uses select, so the soft limit, which is there
- * for its sake, is raised. */
-static unsigned connections_max(const struct config *config)
-{
-    int64_t wanted = config_section(config, listeners)->max_connections;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return (unsigned)wanted;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_max == RLIM_INFINITY || files.rlim_max >= (rlim_t)wanted + OTHER_FILES)
-        return (unsigned)wanted;
-    int64_t possible = MAX((int64_t)files.rlim_max - OTHER_FILES, 1);
-    log_event(LOG_LEVEL_WARN, "fewer connections than configured",
-              LOG_NUMBER("max_connections", wanted), LOG_NUMBER("possible", possible),
-              LOG_NUMBER("open_files", files.rlim_max));
-    return (unsigned)possible;
-}
-
-static bool read_secrets(struct serve *serve, GError **error)
-{
-    const struct config *config = serve->started;
-    const struct tls_settings *tls = config_section(config, tls);
-    const struct listeners_settings *listeners = config_section(config, listeners);
-
-    if (*tls->certificate) {
-        struct tls_files files = {.certificate = tls->certificate,
-                                  .key = tls->key,
-                                  .client_ca = tls->client_ca,
-                                  .client_names = tls->client_names};
-        serve->tls = tls_new(&files, error);
-        files.client_ca = "";
-        serve->operations_tls = serve->tls && tls->operations ? tls_new(&files, error) : NULL;
-        if (!serve->tls || (tls->operations && !serve->operations_tls))
-            return false;
-    }
-    if (*listeners->operations_token_file) {
-        serve->bearer = bearer_new(listeners->operations_token_file, error);
-        if (!serve->bearer)
-            g_prefix_error(error, "option '--ops-token-file': ");
-    }
-    return serve->bearer || !*listeners->operations_token_file;
-}
-
-static struct server *listen_on(const struct address *address, const char *option,
-                                struct server_options *options, GError **error)
-{
-    options->host = address->host;
-    options->port = (uint16_t)address->port;
-    options->idle_timeout_s = SERVER_IDLE_TIMEOUT_S;
-    options->handler = routes_handle;
-    g_autoptr(GError) failure = NULL;
-    struct server *server = server_start(options, &failure);
-    if (!server) {
-        g_set_error(error, failure->domain, failure->code,
-                    "option '--%s': %s; give it an address of this machine and a free port", option,
-                    failure->message);
-        return NULL;
-    }
-    struct address bound = *address;
-    bound.port = server_port(server);
-    g_autofree char *text = address_format(&bound);
-    log_event(LOG_LEVEL_INFO, "listening", LOG_TEXT("listener", options->name),
-              LOG_TEXT("address", text));
-    return server;
-}
-
-/* A listener that asks callers for nothing is logged once, at level warn where other machines reach it. */
-static void tell_open_door(const struct server *server, const char *listener, const char *what,
-                           bool tls, const char *option)
-{
-    log_event(server_is_local(server) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, what,
-              LOG_TEXT("listener", listener), LOG_TEXT("transport", tls ? "TLS" : "plain HTTP"),
-              LOG_TEXT("closed-by", option), LOG_TEXT("hint", "see docs/security.md"));
-}
-
-static void tell_open_doors(const struct serve *serve)
-{
-    const struct config *config = serve->started;
-    const struct tls_settings *tls_options = config_section(config, tls);
-
-    if (!*tls_options->client_ca)
-        tell_open_door(serve->scheduler_server, "scheduler",
-                       "everybody who reaches it may bind pods", *tls_options->certificate,
-                       "--tls-client-ca");
-    else if (!*tls_options->client_names)
-        tell_open_door(serve->scheduler_server, "scheduler",
-                       "every certificate of the CA may bind pods", true, "--tls-client-names");
-    if (serve->operations_server && !*config_section(config, listeners)->operations_token_file)
-        tell_open_door(serve->operations_server, "operations", "everybody who reaches it may look",
-                       tls_options->operations, "--ops-token-file");
-}
-
-static void warn_of_no_seal(const struct config *config)
-{
-    const struct seals_settings *seals = config_section(config, seals);
-
-    if (!*seals->key_file && !*seals->secret)
-        log_event(LOG_LEVEL_INFO,
-                  "after a restart annotations are believed, whoever may have changed them",
-                  LOG_TEXT("option", "--seal-secret"), LOG_TEXT("hint", "see docs/security.md"));
-}
-
-static bool listen_for_operations(struct serve *serve, GError **error)
-{
-    const struct config *config = serve->started;
-    const struct metrics_settings *metrics = config_section(config, metrics);
-    const struct listeners_settings *listeners = config_section(config, listeners);
-
-    serve->operations = (struct operations){
-        .extender = &serve->extender,
-        .snapshot = backend_hooks(serve->backend),
-        .replica = replica_hooks(serve->replica),
-        .auditor = serve->auditor,
-        .permits = evicting_permits(serve->evicting),
-        .pod_metrics = metrics->pods,
-        .card_metrics_max = metrics->cards_max,
-    };
-    serve->operations_table =
-        (struct routes){operations_routes, &serve->operations, serve->bearer, .compresses = true,
-                        .hosts = listeners->operations_hosts};
-    serve->operations_server = listen_on(&listeners->operations, "ops-listen",
-                                         &(struct server_options){
-                                             .name = "operations",
-                                             .mode = SERVER_THREADS,
-                                             .tls = serve->operations_tls,
-                                             .connections_max = OPS_CONNECTIONS,
-                                             .transfer_timeout_ms = listeners->transfer_timeout_ms,
-                                             .body_max = OPS_BODY_MAX,
-                                             .bodies_max = OPS_BODY_MAX * 4,
-                                             .outgoing = serve->outgoing,
-                                             .error_bodies = true,
-                                             .data = &serve->operations_table,
-                                         },
-                                         error);
-    return serve->operations_server != NULL;
-}
-
-static bool listen_all(struct serve *serve, GError **error)
-{
-    const struct config *config = serve->started;
-    const struct listeners_settings *listeners = config_section(config, listeners);
-    const unsigned connections = connections_max(config);
-    serve->outgoing = outgoing_new(ANSWERS_MAX);
-    serve->scheduler_table =
-        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1),
-                        .no_browser = true};
-    serve->scheduler_server =
-        listen_on(&listeners->scheduler, "listen",
-                  &(struct server_options){
-                      .name = "scheduler",
-                      .mode = SERVER_THREADS,
-                      .tls = serve->tls,
-                      .connections_max = connections,
-                      .transfer_timeout_ms = listeners->transfer_timeout_ms,
-                      .body_max = (size_t)listeners->max_body,
-                      .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)listeners->max_body),
-                      .outgoing = serve->outgoing,
-                      .data = &serve->scheduler_table},
-                  error);
-    if (!serve->scheduler_server)
-        return false;
-    if (listeners->operations.port != ADDRESS_OFF && !listen_for_operations(serve, error))
-        return false;
-    tell_open_doors(serve);
-    warn_of_no_seal(config);
-    return true;
 }
 
 /* --- changing the configuration -------------------------------------------------------------- */
@@ -270,12 +85,7 @@ static void apply_live(struct serve *serve, const struct config *config)
 static void reload(struct serve *serve)
 {
     g_autoptr(GError) failure = NULL;
-    if (serve->tls)
-        tls_refresh(serve->tls);
-    if (serve->operations_tls)
-        tls_refresh(serve->operations_tls);
-    if (serve->bearer)
-        bearer_refresh(serve->bearer);
+    listening_refresh(&serve->listening);
     struct config *fresh = config_load(serve->inputs, &failure);
     if (!fresh) {
         log_event(LOG_LEVEL_ERROR, "configuration not reloaded", LOG_TEXT("why", failure->message));
@@ -452,6 +262,22 @@ static bool open_succession(struct serve *serve, const struct config *config, GE
     return serve->succession;
 }
 
+static bool listen_all(struct serve *serve, GError **error)
+{
+    const struct metrics_settings *metrics = config_section(serve->started, metrics);
+    const struct operations operations = {
+        .extender = &serve->extender,
+        .snapshot = backend_hooks(serve->backend),
+        .replica = replica_hooks(serve->replica),
+        .auditor = serve->auditor,
+        .permits = evicting_permits(serve->evicting),
+        .pod_metrics = metrics->pods,
+        .card_metrics_max = metrics->cards_max,
+    };
+
+    return listening_open(&serve->listening, serve->started, &serve->extender, &operations, error);
+}
+
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
@@ -501,8 +327,7 @@ static bool open_all(struct serve *serve, GError **error)
     if (!*cluster_options->snapshot) /* where nothing changes but by calls */
         serve->outlook = outlook_start(serve->store, error);
     return serve->auditor && (serve->outlook || *cluster_options->snapshot) &&
-           read_secrets(serve, error) && listen_all(serve, error) &&
-           keys_open(serve->keys, config, serve->backend, error) &&
+           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
            (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
            backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
@@ -511,12 +336,7 @@ static bool open_all(struct serve *serve, GError **error)
 
 static void close_all(struct serve *serve)
 {
-    server_free(serve->scheduler_server);
-    server_free(serve->operations_server);
-    outgoing_free(serve->outgoing);
-    tls_free(serve->tls);
-    tls_free(serve->operations_tls);
-    bearer_free(serve->bearer);
+    listening_close(&serve->listening);
     housekeeping_free(serve->housekeeping);
     reclaimer_free(serve->reclaimer);
     auditor_free(serve->auditor);
@@ -554,7 +374,7 @@ static void hand_over(struct serve *serve)
         return;
     g_atomic_int_set(&serve->extender.draining, 1);
     hurry_binds(serve);
-    server_await_idle(serve->scheduler_server, HAND_OVER_MS);
+    server_await_idle(serve->listening.scheduler, HAND_OVER_MS);
     replica_stop(serve->replica);
 }
 
@@ -597,10 +417,10 @@ static enum exit_code drain(struct serve *serve, const struct config *config, in
     log_event(LOG_LEVEL_INFO, "draining", LOG_TEXT("signal", strsignal(signal_number)));
     hurry_binds(serve);
     bool drained =
-        server_drain(serve->scheduler_server, config_section(config, process)->drain_timeout_ms);
+        server_drain(serve->listening.scheduler, config_section(config, process)->drain_timeout_ms);
     replica_stop(serve->replica);
-    if (serve->operations_server)
-        server_drain(serve->operations_server, OPS_DRAIN_MS);
+    if (serve->listening.operations)
+        server_drain(serve->listening.operations, OPS_DRAIN_MS);
     if (!backend_stop(serve->backend, &failure)) {
         complain("%s", failure->message);
         drained = false;
