@@ -109,6 +109,13 @@ void feasibility_init(struct feasibility *question, struct store *store,
         question->flags = flag_nodes(question);
 }
 
+static struct placement *scratch_of(struct feasibility *question)
+{
+    if (!question->scratch)
+        question->scratch = g_new0(struct placement, 1);
+    return question->scratch;
+}
+
 static void forget_last(struct feasibility *question)
 {
     g_clear_pointer(&question->cover, what_if_free);
@@ -122,6 +129,7 @@ void feasibility_clear(struct feasibility *question)
     nominees_clear(&question->nominees);
     forget_last(question);
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
+    g_clear_pointer(&question->scratch, g_free);
 }
 
 void feasibility_go_on(struct feasibility *question, struct store *store,
@@ -227,7 +235,7 @@ static enum reason ask(struct feasibility *question, const struct node *node,
     }
     /* What a quota leaves depends on the cards, and what older pods leave. */
     if ((limited || question->ordered) && !ret_placement)
-        ret_placement = &question->scratch;
+        ret_placement = scratch_of(question);
     question->seen = calm ? node : nominees_see(&question->nominees, node);
     reason = gates_shut(&question->gates, todo, node, GATE_BEFORE_CARDS);
     if (reason == REASON_NONE)
@@ -361,8 +369,9 @@ bool feasibility_at_once(struct feasibility *question, struct placement *ret_pla
         return !waits;
     const struct node *alone = question->seen;
     question->seen = question->coming->node;
-    at_once = admit(question, ret_placement ? ret_placement : &question->scratch) == REASON_NONE &&
-              !question->waits;
+    at_once =
+        admit(question, ret_placement ? ret_placement : scratch_of(question)) == REASON_NONE &&
+        !question->waits;
     question->waits = waits;
     if (!at_once)
         question->seen = alone;
@@ -403,7 +412,7 @@ struct node_verdict feasibility_verdict(const struct feasibility *question, enum
     if (question->gates.limits == 0 || !question->limited)
         return (struct node_verdict){reason, 0};
     return (struct node_verdict){
-        REASON_NONE, gates_number(&question->gates, question->found, &question->scratch)};
+        REASON_NONE, gates_number(&question->gates, question->found, question->scratch)};
 }
 
 bool feasibility_recall(struct feasibility *question, const struct node_verdict *verdict,
