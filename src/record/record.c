@@ -202,6 +202,8 @@ void record_answer_encode(struct json_writer *writer, const struct attempt *atte
     json_key_string(writer, "step", record_steps[step]);
     if (failure)
         json_key_string(writer, "error", failure->message);
+    if (attempt->journal_full)
+        json_key_bool(writer, "journal-full", true);
     if (step == ATTEMPT_SEND || step == ATTEMPT_DONE)
         json_key_int(writer, "card", attempt->card);
     if (step == ATTEMPT_SEND) {

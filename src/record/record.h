@@ -17,7 +17,9 @@
  *                                                that it goes by (queue/clearings.h), if there is one
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
- *                                                the API server told it, for one that no feed did
+ *                                                the API server told it, for one that no feed did;
+ *                                                the answer has "journal-full":true if the Lease's
+ *                                                journal (verbs/journal.h) had no room
  *   {"n":10,"kind":"pod-vanished","key":UID}      the pod is gone, and nobody said that it had ended
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *

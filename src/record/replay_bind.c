@@ -41,6 +41,8 @@ static struct bind_call *find_bind(struct replay *replay, const struct record_li
         g_hash_table_insert(replay->binds, g_memdup2(&line->call, sizeof line->call), call);
     }
     call->attempt.send_until_ms = line->until_ms;
+    call->attempt.journal_full =
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line->answer, "journal-full"));
     return call;
 }
 

@@ -128,8 +128,6 @@ static void sweep(struct journal *journal, const struct ledger *ledger)
 
 bool journal_add(struct journal *journal, const struct allocation *booking)
 {
-    if (!journal)
-        return true;
     g_autofree char *text = describe(booking);
 
     forget(journal, booking->uid);

@@ -26,8 +26,7 @@ typedef struct journal journal; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(journal, journal_free)
 
 /* Under the store's lock: takes in a booking of the ledger. False: too many are open, in all or of its namespace,
- * whose bookings take no more room than is free beside them.
- * No journal (NULL) takes everything. */
+ * whose bookings take no more room than is free beside them. */
 bool journal_add(struct journal *journal, const struct allocation *booking);
 
 /* Appends the text of all bookings whose fate is open, and forgets the others. Nothing is appended

@@ -4,6 +4,7 @@
  */
 #include "literals.h"
 #include "objects.h"
+#include "recorded_calls.h"
 #include "world.h"
 
 #include "store/booking.h"
@@ -310,7 +311,6 @@ START_TEST(a_booking_of_more_shares_than_a_pod_can_have_is_bad)
 }
 END_TEST
 
-/* A journal that is full keeps what it has, and has room again once fates are known. */
 /* What a pod wants of a time-sliced card counts for the next holder as well. */
 START_TEST(what_a_pod_wants_of_a_shared_card_is_kept)
 {
@@ -352,11 +352,13 @@ static bool enter(const char *ns, const char *uid, size_t length)
     return entered;
 }
 
+#define FULL "too many binds of the namespace are not settled; try again"
+
+/* A journal that is full keeps what it has, and has room again once fates are known. */
 START_TEST(a_full_journal_turns_binds_away)
 {
     ck_assert(enter("ml", "uid-filler", JOURNAL_MAX / 2 - 300));
-    world_expect_bind(&old, "p", "mono",
-                      "too many binds of the namespace are not settled; try again");
+    world_expect_bind(&old, "p", "mono", FULL);
     ck_assert_int_eq(world_used(&old, "mono", 0), 0);
     ck_assert_uint_eq(fake_cluster_n_sent(cluster), 0);
 
@@ -373,6 +375,38 @@ START_TEST(a_namespace_leaves_others_room_in_the_journal)
     ck_assert(!enter("evil", "uid-next", 450));
     ck_assert(enter("other", "uid-other", JOURNAL_MAX / 4 - 450));
     world_expect_bind(&old, "p", "mono", "");
+}
+END_TEST
+
+static void expect_looks(uint64_t looks, uint64_t different)
+{
+    g_autoptr(GError) error = NULL;
+    struct replay *replay = play_lines(store_options(old.store), &error);
+
+    ck_assert_msg(replay != NULL, "%s", error ? error->message : "");
+    ck_assert_uint_eq(replay_summary(replay)->looks, looks);
+    ck_assert_uint_eq(replay_summary(replay)->compared, looks);
+    ck_assert_uint_eq(replay_summary(replay)->different, different);
+    replay_free(replay);
+}
+
+/* A record keeps no journal, but what it had no room for: played again, that is not booked either. */
+START_TEST(what_the_journal_turned_away_is_not_booked_in_a_replay)
+{
+    static const char told[] = ",\"journal-full\":true";
+
+    record_begin(old.store);
+    world_sync(&old);
+    ck_assert(enter("ml", "uid-filler", JOURNAL_MAX / 2 - 300));
+    world_expect_bind(&old, "p", "mono", FULL);
+    world_expect_bind(&old, "q", "mono", FULL); /* the card is free */
+    ledger_drop(store_lock(old.store), "uid-filler");
+    store_unlock(old.store);
+    world_expect_bind(&old, "q", "mono", "");
+    expect_looks(3, 0);
+    ck_assert_uint_eq(g_string_replace(lines, told, "", 0), 2);
+    expect_looks(3, 2); /* it cannot be known otherwise */
+    record_end(old.store);
 }
 END_TEST
 
@@ -396,6 +430,7 @@ int main(void)
     tcase_add_test(tcase, a_booking_of_more_shares_than_a_pod_can_have_is_bad);
     tcase_add_test(tcase, what_a_pod_wants_of_a_shared_card_is_kept);
     tcase_add_test(tcase, a_full_journal_turns_binds_away);
+    tcase_add_test(tcase, what_the_journal_turned_away_is_not_booked_in_a_replay);
     tcase_add_test(tcase, a_namespace_leaves_others_room_in_the_journal);
     suite_add_tcase(suite, tcase);
 

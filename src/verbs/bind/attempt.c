@@ -123,7 +123,10 @@ static enum attempt_step enter(struct attempt *attempt, struct ledger *ledger,
         ledger_drop(ledger, attempt->args->pod_uid);
         return ATTEMPT_FAILED;
     }
-    if (journal_add(attempt->journal, booked))
+    /* A replay has none, and is told. */
+    if (attempt->journal)
+        attempt->journal_full = !journal_add(attempt->journal, booked);
+    if (!attempt->journal_full)
         return ATTEMPT_SEND;
     ledger_drop(ledger, attempt->args->pod_uid);
     return refuse(attempt, BIND_RESULT_NOT_READY, error,

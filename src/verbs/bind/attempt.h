@@ -23,6 +23,7 @@ enum attempt_step {
 struct attempt {
     const struct bind_args *args;
     struct journal *journal;       /* NULL: none */
+    bool journal_full;             /* it had no room for the booking */
     struct request *request;       /* what the pod asks for, once that is known; owned */
     int64_t priority;              /* the pod's, likewise */
     bool fetched;                  /* by a GET, since the watch had not shown the pod */
