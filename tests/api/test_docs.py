@@ -373,6 +373,16 @@ def check_layers(tap):
     tap.equal(sorted(table), sorted(folders), "ARCHITECTURE: the layers are the folders of src")
 
 
+def check_ways(tap):
+    _, _, section = text("ARCHITECTURE.md").partition("## Three ways through the code")
+    ways = re.findall(r"^\| ([^|]+) \| ([\w/., ]+\.c) \|$", section.partition("\n## ")[0], re.M)
+    tap.equal(len(ways), 3, "ARCHITECTURE: three ways")
+    for what, listed in ways:
+        names = [f"src/{name}" for name in listed.split(", ")]
+        tap.ok(len(names) <= 10, f"ARCHITECTURE: {what} goes by at most ten files", str(len(names)))
+        tap.equal([name for name in names if name not in files()], [], f"ARCHITECTURE: {what}: the files are there")
+
+
 def check_dialects(tap):
     printed = run("dialects").stdout
     tap.equal(text("docs/dialects.md"), printed, "docs/dialects.md is what `gpuledger dialects` prints")
@@ -512,6 +522,7 @@ def check(tap):
     check_index(tap)
     check_places(tap)
     check_layers(tap)
+    check_ways(tap)
     check_gates(tap)
     check_dialects(tap)
     check_kueue(tap)
