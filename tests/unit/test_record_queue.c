@@ -296,6 +296,11 @@ START_TEST(what_is_settled_beside_a_group_is_so)
     ck_assert_ptr_nonnull(strstr(expected, "\"hopeless\""));
     ck_assert_ptr_nonnull(strstr(expected, "\"settled\":true"));
     ck_assert_str_eq(got, expected);
+    note_known(); /* where that file ends; learning what a group holds puts it anew */
+    ck_assert_uint_gt(replay_summary(next_file)->compared, 0);
+    ck_assert_msg(replay_summary(next_file)->different == 0, "%s becomes %s",
+                  replay_summary(next_file)->difference.recorded,
+                  replay_summary(next_file)->difference.replayed);
 }
 END_TEST
 

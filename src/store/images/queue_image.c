@@ -7,28 +7,39 @@
 
 struct queue_image {
     struct store *store;
-    struct part_picture parts[PART_ROWS_MAX]; /* in the order of the table */
+    struct part_picture parts[PART_ROWS_MAX]; /* in the order in which they are told */
+    size_t n_parts;
     bool bare;                                /* decisions go without a value model since */
     uint64_t number;                          /* the last; 0: there was none for some part */
 };
 
-/* Under the lock. */
-static void begin(struct queue_image *image)
+/* Under the lock: the parts that a replay compares with what it knows, or those that it only learns. */
+static bool begin_parts(struct queue_image *image, bool compared)
 {
     const struct store *store = image->store;
 
     for (size_t i = 0; parts_table[i]; i++) {
-        if (!store->parts.selves[i] || !parts_table[i]->image)
+        const struct part *part = parts_table[i];
+        void *self = store->parts.selves[i];
+        if (!self || !part->image || (part->image->compared != NULL) != compared)
             continue;
-        image->parts[i] =
-            part_picture_begin(parts_table[i], store->parts.selves[i], store->observer);
-        if (!image->parts[i].image)
+        const struct part_picture picture = part_picture_begin(part, self, store->observer);
+        if (!picture.image)
             continue;
-        image->number = image->parts[i].number;
+        image->parts[image->n_parts++] = picture;
+        image->number = picture.number;
         if (image->number == 0)
-            break;
+            return false;
     }
-    image->bare = store->bare;
+    return true;
+}
+
+/* Under the lock. What is learned puts bookings anew, and what a replay knows of arrivals is for those of before. */
+static void begin(struct queue_image *image)
+{
+    if (begin_parts(image, true))
+        begin_parts(image, false);
+    image->bare = image->store->bare;
 }
 
 struct queue_image *queue_image_begin(struct store *store)
@@ -47,7 +58,7 @@ bool queue_image_take(struct queue_image *image)
     bool more = false;
 
     store_lock_again(image->store);
-    for (size_t i = 0; parts_table[i] && !more; i++)
+    for (size_t i = 0; i < image->n_parts && !more; i++)
         more = part_picture_take(&image->parts[i]);
     store_unlock(image->store);
     return more;
@@ -57,7 +68,7 @@ uint64_t queue_image_tell(struct queue_image *take_image)
 {
     const uint64_t number = take_image->number;
 
-    for (size_t i = 0; parts_table[i]; i++)
+    for (size_t i = 0; i < take_image->n_parts; i++)
         part_picture_tell(&take_image->parts[i], take_image->store->observer);
     if (take_image->bare)
         store_refresh_outlook(take_image->store);
