@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define LIMIT_US 100
-#define ASKED 5000 /* names in a call of filter, at most */
+#define NAMES_ASKED 5000 /* names in a call of filter, at most */
 #define NEWS_PER_SECOND 1000
 #define RECORD_MAX (8 << 20)
 
@@ -284,7 +284,7 @@ static GString *filter_request(const struct crowd *crowd)
 
     g_string_append_printf(body, POD, "11111111-2222-4333-8444-555555555555", "4");
     g_string_append(body, ",\"NodeNames\":[");
-    for (int i = 0; i < MIN(crowd->nodes, ASKED); i++) {
+    for (int i = 0; i < MIN(crowd->nodes, NAMES_ASKED); i++) {
         g_autofree char *name = crowd_node_name(i);
         g_string_append_printf(body, "%s\"%s\"", i ? "," : "", name);
     }
