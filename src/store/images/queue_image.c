@@ -9,8 +9,8 @@ struct queue_image {
     struct store *store;
     struct part_picture parts[PART_ROWS_MAX]; /* in the order in which they are told */
     size_t n_parts;
-    bool bare;                                /* decisions go without a value model since */
-    uint64_t number;                          /* the last; 0: there was none for some part */
+    bool bare;       /* decisions go without a value model since */
+    uint64_t number; /* the last; 0: there was none for some part */
 };
 
 /* Under the lock: the parts that a replay compares with what it knows, or those that it only learns. */
