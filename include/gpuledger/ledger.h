@@ -310,8 +310,9 @@ struct allocation {
     struct work_class *work_class; /* a reference, or NULL */
     bool class_open;         /* it was noted down without a class: what the pod says counts, once */
     uint64_t replica_of;     /* as in struct terms */
-    int64_t priority;        /* these four say what the pod is worth to others, not what it holds */
+    int64_t priority;        /* these five say what the pod is worth to others, not what it holds */
     int64_t created_s;       /* Unix time; 0 if unknown */
+    int64_t started_s; /* since when kubelet has it, Unix time; 0: it has not admitted it yet */
     struct pod_facts *facts;     /* a reference, or NULL */
     bool terminating;        /* it is being deleted, and holds its cards until it has ended */
     uint32_t n_shares;

@@ -75,6 +75,7 @@ struct pod_view {
     const char *controller_kind; /* "ReplicaSet"; NULL: not known, or no controller */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
+    const char *started_at;    /* that time, RFC 3339; NULL: not known, as in older records */
     int64_t active_deadline_s; /* spec.activeDeadlineSeconds: kubelet ends it then; 0: never */
     int64_t grace_s;           /* spec.terminationGracePeriodSeconds; 0: not said */
     bool particular;           /* it keeps other pods away */

@@ -68,9 +68,9 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 static bool says_the_same(const struct allocation *a, const struct allocation *b)
 {
     return a->state == b->state && a->priority == b->priority && a->created_s == b->created_s &&
-           a->card_units == b->card_units && a->terminating == b->terminating &&
-           a->started == b->started && a->waited_out == b->waited_out && a->heeded == b->heeded &&
-           a->facts == b->facts;
+           a->started_s == b->started_s && a->card_units == b->card_units &&
+           a->terminating == b->terminating && a->started == b->started &&
+           a->waited_out == b->waited_out && a->heeded == b->heeded && a->facts == b->facts;
 }
 
 struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
@@ -90,6 +90,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         allocation_own(known)->generation = allocation_own(take_allocation)->generation;
         known->priority = take_allocation->priority;
         known->created_s = take_allocation->created_s;
+        known->started_s = take_allocation->started_s;
         known->card_units = take_allocation->card_units;
         known->terminating = take_allocation->terminating;
         if (known->started != take_allocation->started) {

@@ -360,6 +360,7 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->host = fresh->host;
     next->priority = fresh->priority;
     next->created_s = fresh->created_s;
+    next->started_s = fresh->started_s;
     next->terminating = fresh->terminating;
     const struct allocation_own *from = allocation_own(known);
     if (from->n_readings > 0) {

@@ -300,6 +300,14 @@ static struct allocation *read_all(const struct pod_view *view,
     return all;
 }
 
+/* Older records say only that it has started: then it counts as of its creation. */
+static int64_t started_of(const struct pod_view *view, int64_t created_s)
+{
+    const int64_t started_s = read_time(view->started_at);
+
+    return started_s > 0 || !view->started ? started_s : created_s;
+}
+
 struct allocation *dialect_read_allocation(const struct pod_view *view,
                                            const struct dialect_options *options,
                                            char **ret_warning)
@@ -314,6 +322,7 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
     all->host = host_of_pod(view);
     all->priority = view->priority;
     all->created_s = read_time(view->created);
+    all->started_s = started_of(view, all->created_s);
     all->terminating = view->terminating;
     all->work_class = classes_of_bound(options->classes, view, ret_warning);
     all->replica_of = classes_replica_of(all->work_class, view);

@@ -2,6 +2,7 @@
 #include "explain/cpu_victims.h"
 
 #include "core/ledger.h"
+#include "policy/victims/victims_cost.h"
 
 #include <gpuledger/pod_facts.h>
 
@@ -22,6 +23,7 @@ static struct allocation *make(const struct pod_view *pod)
     made->host = host_of_pod(pod);
     made->priority = pod->priority;
     made->created_s = read_time(pod->created);
+    made->started_s = pod->started ? read_time(pod->started_at) : 0;
     made->terminating = pod->terminating;
     made->facts = pod_facts_new(pod);
     return made;
@@ -69,10 +71,10 @@ void cpu_victims_add_cost(const GPtrArray *victims, struct victims_cost *cost)
             cost->going++;
             continue;
         }
+        cost->oldest = victims_cost_oldest(cost, one->priority, allocation_start(one));
         cost->highest = MAX(cost->highest, one->priority);
         cost->sum += one->priority - VICTIMS_LOWEST_PRIORITY;
         cost->n++;
-        cost->oldest = MIN(cost->oldest, one->created_s);
     }
 }
 

@@ -127,14 +127,14 @@ static bool needs_cpu_pods(const struct search *search, const struct attempt *at
 
 static int compare_importance(const void *a, const void *b)
 {
-    const struct allocation *left = ((const struct victim *)a)->seat->allocation;
-    const struct allocation *right = ((const struct victim *)b)->seat->allocation;
+    const struct seat *one = ((const struct victim *)a)->seat;
+    const struct seat *other = ((const struct victim *)b)->seat;
+    const struct allocation *left = one->allocation, *right = other->allocation;
 
     if (left->priority != right->priority)
         return left->priority > right->priority ? -1 : 1;
-    if (left->created_s != right->created_s)
-        return left->created_s < right->created_s ? -1 : 1;
-    return strcmp(left->uid, right->uid);
+    const int age = seat_compare_age(one, other);
+    return age != 0 ? age : strcmp(left->uid, right->uid);
 }
 
 /* Whether the pod's end would violate a budget, given those that end already. */
@@ -303,7 +303,10 @@ static bool gather_cpu_pods(struct search *search, struct attempt *attempt)
         }
         if (one->priority >= search->query->pod->priority)
             continue;
-        attempt->cpu_seats[i] = (struct seat){.allocation = one};
+        attempt->cpu_seats[i] = (struct seat){.allocation = one,
+                                              .priority = one->priority,
+                                              .created_s = one->created_s,
+                                              .started_s = allocation_start(one)};
         add_victim(search, &attempt->cpu_seats[i], &attempt->victims[attempt->n++]);
     }
     return true;

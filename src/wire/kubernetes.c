@@ -60,6 +60,7 @@ struct pod_object {
         POD(STRING, view.status_message, "status.message", 0),                                     \
         POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),                           \
         POD(PRESENT, view.started, "status.startTime", 0),                                         \
+        POD(STRING, view.started_at, "status.startedAt", 0), /* of records, likewise */            \
         POD(PAIRS, view.level, "spec.resources.requests", JSON_NUMBERS),                           \
         POD(PAIRS, view.level_actual, "status.resources.requests", JSON_NUMBERS),                  \
         POD(PAIRS, view.level_allocated, "status.allocatedResources", JSON_NUMBERS),               \
@@ -95,6 +96,16 @@ static bool binds_late(const struct pod_object *pod)
     return cJSON_GetArraySize(pod->claims) > 0;
 }
 
+/* A record says beside its `startTime`, which is true there, since when. */
+static void read_start(const cJSON *object, struct pod_view *pod)
+{
+    const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+    const char *time = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "startTime"));
+
+    if (time)
+        pod->started_at = time;
+}
+
 bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
                                struct pod_view *ret_pod, GError **error)
 {
@@ -119,6 +130,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     pod.view.resize_infeasible |= resize_is_infeasible(arena, pod.conditions);
     pod.view.level_reported |= resize_reports_level(object);
     pod.view.binds_late = binds_late(&pod);
+    read_start(object, &pod.view);
     pod.view.unlisted_annotations = CLAMP(pod.view.unlisted_annotations, 0, ANNOTATIONS_BYTES_MAX);
     if (!container_views_decode(arena, pod.containers, false, views, &pod.view.n_containers,
                                 error) ||
@@ -179,6 +191,7 @@ bool pod_view_decode_part(struct json_arena *arena, const cJSON *object, struct 
         return false;
     const char *why = first ? first->message : "a container cannot be read";
     char *kept = json_arena_alloc(arena, strlen(why) + 1);
+    read_start(object, &pod.view);
     pod.view.unread = strcpy(kept, why);
     pod.view.truncated = true;
     pod.view.object = object;

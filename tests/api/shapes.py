@@ -81,7 +81,7 @@ ABOVE = {
     "src/store/store.h struct store_options: fields": 26,
     "src/store/store_objects.c store_apply_node: lines": 73,
     "src/store/store_state.h struct store: fields": 55,
-    "src/dialect: lines": 11582,
+    "src/dialect: lines": 11592,
 }
 FOLDER_MAX = 10000  # lines
 

@@ -18,6 +18,8 @@
 #define UNITS 10
 #define FPGAS 10
 #define BUDGETS 2
+#define STARTS 3
+#define NOT_YET STARTS
 #define AFFINITY "'affinity':{'podAntiAffinity':{}},"
 
 struct amounts {
@@ -28,7 +30,8 @@ struct drawn_pod {
     char name[4];
     struct amounts amounts;
     int64_t priority;
-    uint32_t budget; /* BUDGETS: none */
+    int64_t started_s; /* NOT_YET: kubelet has not admitted it */
+    uint32_t budget;   /* BUDGETS: none */
     bool violates, ends;
 };
 
@@ -70,6 +73,7 @@ static void draw(struct scene *scene)
         pod->amounts = draw_amounts(chance_percent(40) && units_left > 0, units_left);
         units_left -= pod->amounts.units;
         pod->priority = chance_between(0, 4);
+        pod->started_s = chance_between(0, NOT_YET);
         pod->budget = chance_percent(40) ? chance_below(BUDGETS) : BUDGETS;
     }
     scene->asking = (struct drawn_pod){.name = "ask", .priority = chance_between(1, 4)};
@@ -111,9 +115,14 @@ static void write_scene(const struct scene *scene)
     for (uint32_t i = 0; i < scene->n; i++) {
         const struct drawn_pod *pod = &scene->pods[i];
         g_autofree char *container = container_of(&pod->amounts);
+        g_autofree char *start =
+            pod->started_s == NOT_YET
+                ? NULL
+                : g_strdup_printf("'startTime':'2026-01-01T00:00:0%" G_GINT64_FORMAT "Z',",
+                                  pod->started_s);
         g_autofree char *label = g_strdup_printf("'budget':'%u'", pod->budget);
         add_pod((struct said_pod){pod->name, .node = "n", .containers = container, .labels = label,
-                                  .priority = pod->priority,
+                                  .priority = pod->priority, .status = start,
                                   .annotations = pod->amounts.units > 0
                                                      ? "'ALIYUN_COM_GPU_MEM_IDX':'0',"
                                                        "'ALIYUN_COM_GPU_MEM_ASSIGNED':'true'"
@@ -148,16 +157,19 @@ static bool fits(const struct scene *scene)
            (asked->fpgas == 0 || sum.fpgas <= all->fpgas);
 }
 
-/* Those that end, by `ends`; all have been created at once, so of equal priorities the order is that of names. */
+/* Those that end, by `ends`. Of equal priorities the first to start is the most important one; all have been created at
+ * once, so of equal starts the order is that of names. */
 static void select_victims(struct scene *scene)
 {
     uint32_t order[PODS_MAX], n = 0;
     int64_t left[BUDGETS];
 
     for (int64_t priority = scene->asking.priority - 1; priority >= 0; priority--) {
-        for (uint32_t i = 0; i < scene->n; i++) {
-            if (scene->pods[i].priority == priority)
-                order[n++] = i;
+        for (int64_t start = 0; start <= NOT_YET; start++) {
+            for (uint32_t i = 0; i < scene->n; i++) {
+                if (scene->pods[i].priority == priority && scene->pods[i].started_s == start)
+                    order[n++] = i;
+            }
         }
     }
     memcpy(left, scene->allowed, sizeof left);

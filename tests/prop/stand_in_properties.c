@@ -40,12 +40,12 @@ static void dump_pod(GString *text, const struct allocation *pod)
 {
     g_string_append_printf(text,
                            "%s/%s/%s %d %d %d%d%d%d%d%d%d%d " I64 " " I64 " " I64 " " I64 " " I64
-                           " " I64 " " I64 " " I64 " %p:",
+                           " " I64 " " I64 " " I64 " " I64 " %p:",
                            pod->ns, pod->name, pod->uid, pod->state, pod->distrust, pod->started,
                            pod->assigned, pod->waiting, pod->heeded, pod->open, pod->oversubscribes,
                            pod->waited_out, pod->terminating, pod->host.cpu, pod->host.memory,
                            pod->host.pods, pod->match_amount, pod->card_units, pod->assume_time_ns,
-                           pod->priority, pod->created_s, (void *)pod->facts);
+                           pod->priority, pod->created_s, pod->started_s, (void *)pod->facts);
     for (uint32_t i = 0; i < pod->n_shares; i++)
         g_string_append_printf(text, " " I64 " on %d, %d%s", pod->shares[i].memory.value,
                                pod->shares[i].card, pod->shares[i].core,
@@ -110,6 +110,7 @@ static void tell(struct allocation *pod)
     pod->facts = facts;
     pod->priority = chance_between(0, 2);
     pod->created_s = chance_between(0, 2);
+    pod->started_s = chance_between(0, 2);
     pod->terminating = chance_percent(20);
     pod->started = chance_percent(50);
     pod->waited_out = chance_percent(10);
@@ -165,6 +166,7 @@ static void put_again(void *data)
         break;
     case 3:
         pod->started = told->started;
+        pod->started_s = told->started_s;
         break;
     case 4:
         pod->waited_out = told->waited_out;
@@ -325,6 +327,7 @@ static void expect_same(const struct node *node, const struct stand_in *stand_in
         const struct allocation *its = seat->allocation;
         HOLDS(stand_in->what_if->node->allocations->pdata[seat->place] == its &&
                   seat->priority == its->priority && seat->created_s == its->created_s &&
+                  seat->started_s == (its->started_s > 0 ? its->started_s : INT64_MAX) &&
                   seat->terminating == its->terminating &&
                   seat->confirmed == (its->state == ALLOCATION_CONFIRMED),
               "%s: seat %u", when, i);

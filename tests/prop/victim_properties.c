@@ -167,6 +167,7 @@ static void draw_pod(struct scene *scene, int64_t units_max)
     allocation->work_class = draw_class();
     allocation->priority = chance_between(-2, 2) * (chance_percent(20) ? 1000000000 : 1);
     allocation->created_s = chance_between(1, 4);
+    allocation->started_s = chance_between(0, 3);
     allocation->terminating = chance_percent(10);
     allocation->facts = draw_facts();
     if (chance_percent(3) && !allocation->shares[0].device)
@@ -279,7 +280,10 @@ static struct victims_cost price(const struct scene *scene, uint32_t set)
             cost.violations +=
                 ++drawn[scene->budgets[i]] > MAX(scene->allowed[scene->budgets[i]], 0);
         cost.n++;
-        cost.oldest = MIN(cost.oldest, pod->created_s);
+        const int64_t highest = MAX(cost.highest, cost.idle_highest);
+        const int64_t started_s = pod->started_s > 0 ? pod->started_s : INT64_MAX;
+        if (pod->priority >= highest)
+            cost.oldest = pod->priority > highest ? started_s : MIN(cost.oldest, started_s);
         if (pod->work_class && pod->work_class->victims == VICTIMS_FIRST && scene->idle[i]) {
             cost.dearest = MAX(cost.dearest, VICTIMS_FIRST - 1);
             cost.idle_highest = MAX(cost.idle_highest, pod->priority);

@@ -50,6 +50,8 @@ struct pod {
     const char *nominated;
     bool terminating, particular;
     const char *created; /* NULL: when the year began */
+    const char *started; /* NULL: when it was created */
+    bool not_started;    /* kubelet has not admitted it yet */
     const char *group;   /* spec.schedulingGroup.podGroupName */
 };
 
@@ -69,7 +71,8 @@ static inline void apply(struct pod pod)
                            .scheduling_group = pod.group,
                            .labels = PAIRS({"app", pod.app ? pod.app : "none"}, {"tier", "x"}),
                            .phase = pod.node ? "Running" : "Pending",
-                           .started = pod.node != NULL,
+                           .started = pod.node && !pod.not_started,
+                           .started_at = pod.started,
                            .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", pod.card},
                                                 {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"}),
                            CONTAINERS({.name = "c",

@@ -49,6 +49,7 @@ START_TEST(decodes_a_pod)
     ck_assert_int_eq(pod.priority, -10);
     ck_assert(pod.terminating);
     ck_assert(pod.started);
+    ck_assert_str_eq(pod.started_at, "2026-01-02T15:04:06Z");
     ck_assert_str_eq(string_pairs_get(&pod.labels, "app"), "train");
     ck_assert_str_eq(string_pairs_get(&pod.annotations, "ALIYUN_COM_GPU_MEM_IDX"), "1");
 
@@ -440,7 +441,8 @@ START_TEST(a_view_is_written_as_it_was_read)
         "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"x/y\":\"2\"},"
         "\"requests\":{\"cpu\":\"1\"}}}],"
         "\"initContainers\":[{\"name\":\"i\",\"restartPolicy\":\"Always\"},{\"name\":\"j\"}]},"
-        "\"status\":{\"phase\":\"Running\",\"nominatedNodeName\":\"n2\",\"startTime\":true}}";
+        "\"status\":{\"phase\":\"Running\",\"nominatedNodeName\":\"n2\",\"startTime\":true,"
+        "\"startedAt\":\"2026-01-02T00:00:00Z\"}}";
     static const char node_text[] =
         "{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"6\",\"labels\":{\"l\":\"1\"},"
         "\"annotations\":{\"k\":\"v\"}},\"status\":{\"capacity\":{\"x/y\":\"4\"},"

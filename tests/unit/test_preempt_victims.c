@@ -85,6 +85,23 @@ static const struct {
     {{{"a", "10", "n1", "0", .priority = 3, .created = "2026-01-01T00:00:02Z"},
       {"b", "10", "n1", "1", .priority = 3, .created = "2026-01-01T00:00:01Z"}},
      "a"},
+    /* As kube-scheduler sees the age: since kubelet has the pod, whenever it was created. */
+    {{{"a", "10", "n1", "0", .priority = 3, .created = "2026-01-01T00:00:00Z",
+       .started = "2026-01-01T00:00:09Z"},
+      {"b", "10", "n1", "1", .priority = 3, .created = "2026-01-01T00:00:01Z",
+       .started = "2026-01-01T00:00:02Z"}},
+     "a"},
+    /* Who has not started is the youngest of all. */
+    {{{"a", "10", "n1", "0", .priority = 3, .created = "2026-01-01T00:00:00Z", .not_started = true},
+      {"b", "10", "n1", "1", .priority = 3, .created = "2026-01-01T00:00:01Z",
+       .started = "2026-01-01T00:00:02Z"}},
+     "a"},
+    /* Only the age of the most important ones counts. */
+    {{{"a", "5", "n1", "0", .priority = 3, .started = "2026-01-01T00:00:05Z"},
+      {"b", "5", "n1", "0", .priority = 1, .started = "2026-01-01T00:00:01Z"},
+      {"c", "5", "n1", "1", .priority = 3, .started = "2026-01-01T00:00:04Z"},
+      {"d", "5", "n1", "1", .priority = 1, .started = "2026-01-01T00:00:04Z"}},
+     "a b"},
     /* Of one card no more than it takes: 2 are free. */
     {{{"a", "6", "n1", "0", .priority = 3},
       {"b", "2", "n1", "0", .priority = 1},

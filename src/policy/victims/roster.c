@@ -78,6 +78,18 @@ static void find_kinds(struct roster *roster)
 
 /* --- seats ---------------------------------------------------------------------------------- */
 
+int64_t allocation_start(const struct allocation *allocation)
+{
+    return allocation->started_s > 0 ? allocation->started_s : INT64_MAX;
+}
+
+int seat_compare_age(const struct seat *one, const struct seat *other)
+{
+    if (one->started_s != other->started_s)
+        return one->started_s < other->started_s ? -1 : 1;
+    return (one->created_s > other->created_s) - (one->created_s < other->created_s);
+}
+
 static int compare_seats(const void *a, const void *b)
 {
     const struct seat *one = a, *other = b;
@@ -88,9 +100,8 @@ static int compare_seats(const void *a, const void *b)
         return one->order > other->order ? -1 : 1;
     if (one->priority != other->priority)
         return one->priority > other->priority ? -1 : 1;
-    if (one->created_s != other->created_s)
-        return one->created_s < other->created_s ? -1 : 1;
-    return strcmp(one->allocation->uid, other->allocation->uid);
+    const int age = seat_compare_age(one, other);
+    return age != 0 ? age : strcmp(one->allocation->uid, other->allocation->uid);
 }
 
 static int16_t only_card(const struct allocation *allocation)
@@ -106,6 +117,7 @@ static struct seat make_seat(struct allocation *allocation, guint place)
         .allocation = allocation,
         .priority = allocation->priority,
         .created_s = allocation->created_s,
+        .started_s = allocation_start(allocation),
         .order =
             (int8_t)(allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL),
         .card = only_card(allocation),

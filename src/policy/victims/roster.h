@@ -12,6 +12,7 @@ struct seat {
     struct allocation *allocation; /* one of the what-if node's */
     const char *uid;               /* its UID, beside those of the next seats */
     int64_t priority, created_s;
+    int64_t started_s; /* INT64_MAX: not yet, which is later than all that have */
     uint32_t kind;  /* place in `kinds` */
     guint place;    /* in the what-if node's list, as it was when the roster was made */
     guint uid_hash; /* g_str_hash */
@@ -47,6 +48,13 @@ struct roster *roster_new(const struct what_if *what_if);
 void roster_free(struct roster *roster); /* NULL is ignored */
 typedef struct roster roster;            /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(roster, roster_free)
+
+/* When kube-scheduler takes it to have started, Unix time: of a pod that kubelet has not admitted yet it says now, which
+ * is INT64_MAX here. Source: kubernetes/kubernetes 1.37.2, pkg/scheduler/util/utils.go, GetPodStartTime. */
+int64_t allocation_start(const struct allocation *allocation);
+
+/* Negative: the first has run for longer, or was created earlier where neither has. */
+int seat_compare_age(const struct seat *one, const struct seat *other);
 
 /* Whether those of one kind hold the same of the same card as those of the other and are of one class,
  * whatever they have of the node. False also where telling takes longer. */

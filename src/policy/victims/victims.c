@@ -101,12 +101,12 @@ static inline void count(struct search *search, size_t at)
         violates |= search->left[victim->budgets[i]]-- <= 0;
     cost->violations += violates;
     const bool idle = victim_ends_as_idle(victim);
+    cost->oldest = victims_cost_oldest(cost, seat->priority, seat->started_s);
     int64_t *highest = idle ? &cost->idle_highest : &cost->highest;
     cost->dearest = MAX(cost->dearest, seat->order - idle);
     *highest = MAX(*highest, seat->priority);
     *(idle ? &cost->idle_sum : &cost->sum) += seat->priority - VICTIMS_LOWEST_PRIORITY;
     cost->n++;
-    cost->oldest = MIN(cost->oldest, seat->created_s);
 }
 
 /* The last ones, until so many are left. */

@@ -6,8 +6,8 @@
  * Of all sets of pods after whose end it does, the one that costs least, as kube-scheduler weighs
  * nodes against each other: fewest violated budgets; then, before all else, whom their classes let end
  * first (gpuledger/work_class.h); the highest priority among the victims as low
- * as possible; the lowest sum of priorities, counted from the lowest there is; fewest pods; the
- * oldest of them as young as possible. Who is being deleted anyway costs nothing. Source of the
+ * as possible; the lowest sum of priorities, counted from the lowest there is; fewest pods; among those
+ * of the highest priority, the one that started first as late as possible. Who is being deleted anyway costs nothing. Source of the
  * order: pickOneNodeForPreemption in kube-scheduler, pkg/scheduler/framework/preemption.
  *
  * Of a class that lets its pods end first, those that are known to be idle (policy/idleness.h) end before
@@ -70,7 +70,8 @@ struct victims_cost {
     int64_t sum;
     int64_t idle_highest, idle_sum; /* likewise, of the idle ones, whom the two before leave out */
     int64_t n;
-    int64_t oldest; /* Unix time; INT64_MAX: nobody */
+    int64_t
+        oldest; /* first start at the highest priority, Unix time; INT64_MAX: none has started */
     int64_t going;  /* who is being deleted anyway; nothing before this counts them */
 };
 

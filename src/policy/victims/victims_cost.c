@@ -72,3 +72,13 @@ void victims_sort(struct victim *victims, size_t n)
     if (sorted < n)
         qsort(victims, n, sizeof *victims, compare_victims);
 }
+
+/* Source: kubernetes/kubernetes 1.37.2, pkg/scheduler/util/utils.go, GetEarliestPodStartTime. */
+int64_t victims_cost_oldest(const struct victims_cost *cost, int64_t priority, int64_t started_s)
+{
+    const int64_t highest = MAX(cost->highest, cost->idle_highest);
+
+    if (priority > highest)
+        return started_s;
+    return priority == highest ? MIN(cost->oldest, started_s) : cost->oldest;
+}

@@ -6,6 +6,9 @@
 /* Negative, 0, positive, as the first is better, as good, or worse. */
 int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b);
 
+/* The first start with one more pod; before its priority is counted as `highest`. */
+int64_t victims_cost_oldest(const struct victims_cost *cost, int64_t priority, int64_t started_s);
+
 /* Its class counts before whether it is idle. */
 bool victim_ends_as_idle(const struct victim *victim);
 

@@ -387,6 +387,7 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
     asked->host = told->host;
     asked->priority = told->priority;
     asked->created_s = told->created_s;
+    asked->started_s = told->started_s;
     asked->terminating = told->terminating;
     asked->assigned = told->assigned;
     asked->distrust = DISTRUST_UNSEALED;

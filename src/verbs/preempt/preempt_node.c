@@ -211,7 +211,7 @@ static bool knows_named(const struct inquiry *inquiry)
 /* One whom the answer names. */
 struct ending {
     const char *uid;
-    int64_t priority, created_s; /* of a CPU-only pod the time is 0 */
+    int64_t priority, started_s, created_s; /* of a CPU-only pod the times are 0 */
     size_t at;
 };
 
@@ -221,6 +221,8 @@ static int compare_endings(const void *a, const void *b)
 
     if (one->priority != other->priority)
         return one->priority > other->priority ? -1 : 1;
+    if (one->started_s != other->started_s)
+        return one->started_s < other->started_s ? -1 : 1;
     if (one->created_s != other->created_s)
         return one->created_s < other->created_s ? -1 : 1;
     return (one->at > other->at) - (one->at < other->at);
@@ -241,6 +243,7 @@ static size_t list_named(const struct inquiry *inquiry, const bool *ends, const 
             continue;
         if (known > INT64_MIN) {
             last.priority = known;
+            last.started_s = seat ? seat->started_s : 0;
             last.created_s = seat ? seat->created_s : 0;
         }
         last.uid = inquiry->on->uids[i];
@@ -271,8 +274,8 @@ static void write_victims(const struct preempt_query *query, const struct inquir
         if (victim->named)
             continue;
         endings[answer->n_uids] =
-            (struct ending){victim->seat->uid, victim->seat->priority, victim->seat->created_s,
-                            n_named + answer->n_uids};
+            (struct ending){victim->seat->uid, victim->seat->priority, victim->seat->started_s,
+                            victim->seat->created_s, n_named + answer->n_uids};
         answer->n_uids++;
         answer->as_named = false;
     }

@@ -3,7 +3,9 @@
 
 import contextlib
 
+from gpushare import RESOURCE
 from kubeapi import MERGE_PATCH, Client, wait_for
+from scenarios.constraints import ask, wish
 from world import INSUFFICIENT, World
 
 CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
@@ -134,3 +136,27 @@ def budget_events(world):
         if line.startswith('gpuledger_events_total{feed="poddisruptionbudgets"}'):
             return float(line.rpartition(" ")[2])
     return 0
+
+
+def set_start(world, name, time):
+    world.client.patch("Pod", name, {"status": {"startTime": time}}, subresource="status")
+
+
+def scenario_preempt_start(tap):
+    """Of pods of equal priority the one that started last ends, whichever was created first; the preview says so."""
+    with World(tap, fleet={"stop_s": (1, 1)}) as world:
+        begin(world, [10, 10])
+        place(world, "first", 8, "low")
+        place(world, "second", 8, "low")
+        # kubelet admitted the younger pod a day earlier.
+        set_start(world, "second", "2026-01-01T00:00:00Z")
+        set_start(world, "first", "2026-01-02T00:00:00Z")
+        world.await_pods_known()
+        asking = wish("preview", {"priority": CLASSES["high"], "containers": [
+            {"name": "main", "image": "example.com/none:1", "resources": {"limits": {RESOURCE: "8"}}}]})
+        told = ask(world, "/api/v1/explain", asking)["preemption"]
+        tap.equal([pod["name"] for pod in told["pods"]], ["first"], "the preview names the pod that started last")
+        world.pod("urgent", 8, spec={"priorityClassName": "high"})
+        world.await_running(["urgent"])
+        tap.equal(ended(world, ["first", "second"]), ["first"], "it ends for the more important pod")
+        world.verify()
