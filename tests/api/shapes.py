@@ -49,9 +49,9 @@ def shapes(name, source):
 ABOVE = {
     "include/gpuledger/dialect.h struct dialect: fields": 44,
     "include/gpuledger/ledger.h struct card: fields": 29,
-    "include/gpuledger/ledger.h struct allocation: fields": 34,
+    "include/gpuledger/ledger.h struct allocation: fields": 35,
     "include/gpuledger/ledger.h struct node: fields": 45,
-    "include/gpuledger/object.h struct pod_view: fields": 37,
+    "include/gpuledger/object.h struct pod_view: fields": 38,
     "include/gpuledger/terms.h struct terms: fields": 31,
     "src/dialect/hami/hami.h struct vgpu: fields": 35,
     "src/explain/explain.c explain_read_pod: parameters": 7,
