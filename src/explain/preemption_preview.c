@@ -28,7 +28,7 @@ struct search {
     bool cut;          /* of some node nothing is known: a search was cut short */
     struct elastic_sparing *sparing; /* NULL: no pod is spared */
     bool spared;                     /* some pod is, because a quota guarantees what it holds */
-    bool over_quota;   /* on a node its quotas keep it out, whoever ends of those */
+    bool over_quota;                 /* on a node its quotas keep it out, whoever ends of those */
     struct victims_cost best;
     struct preview *found;
 };

@@ -55,7 +55,7 @@ enum part_settled {
 
 /* The part as it is at one moment, taken a few members at a time while it changes, and as a record has it. */
 struct part_image {
-    const char *kind; /* of the line in a record */
+    const char *kind;           /* of the line in a record */
     void *(*begin)(void *self); /* NULL: there is nothing to record */
     bool (*take)(void *image);  /* some more; false: it is complete. NULL: it is at once */
     void (*encode)(struct json_writer *writer, void *image); /* once, of a complete one */
@@ -70,7 +70,7 @@ struct part_image {
 struct part_base {
     struct ledger *ledger;
     struct store *store; /* for parts of the store's own folder, whose state is the store */
-    unsigned bit; /* the mark of its gate (gate/gate.h), by ledger_mark */
+    unsigned bit;        /* the mark of its gate (gate/gate.h), by ledger_mark */
 };
 
 struct part {

@@ -52,9 +52,9 @@ struct feasibility {
     struct gate_ground ground; /* theirs */
     const char *uid;
     int64_t priority;
-    int64_t late_ms;          /* of a pod that binds late, how long its room is kept; else 0 */
-    struct work_meter work;   /* what the question costs */
-    int64_t barrier_work;     /* what it costs to compare the pod's constraints with a node */
+    int64_t late_ms;           /* of a pod that binds late, how long its room is kept; else 0 */
+    struct work_meter work;    /* what the question costs */
+    int64_t barrier_work;      /* what it costs to compare the pod's constraints with a node */
     struct placement *scratch; /* too large to be made for each question; NULL: not needed yet */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */

@@ -69,7 +69,7 @@ struct observation {
     enum feed feed;
     bool spared; /* see store_list_spare */
     const struct node_view *node;
-    int64_t change_ms;  /* monotonic: since when the node is being changed; 0: it is not */
+    int64_t change_ms; /* monotonic: since when the node is being changed; 0: it is not */
     const struct pod_view *pod;
     bool unread; /* without a node, it asks for nothing that can be read any more */
     const void *view;

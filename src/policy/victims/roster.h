@@ -13,9 +13,9 @@ struct seat {
     const char *uid;               /* its UID, beside those of the next seats */
     int64_t priority, created_s;
     int64_t started_s; /* INT64_MAX: not yet, which is later than all that have */
-    uint32_t kind;  /* place in `kinds` */
-    guint place;    /* in the what-if node's list, as it was when the roster was made */
-    guint uid_hash; /* g_str_hash */
+    uint32_t kind;     /* place in `kinds` */
+    guint place;       /* in the what-if node's list, as it was when the roster was made */
+    guint uid_hash;    /* g_str_hash */
     int16_t
         card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
     int8_t order; /* enum victim_order of its class */

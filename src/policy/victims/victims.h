@@ -71,8 +71,8 @@ struct victims_cost {
     int64_t idle_highest, idle_sum; /* likewise, of the idle ones, whom the two before leave out */
     int64_t n;
     int64_t
-        oldest; /* first start at the highest priority, Unix time; INT64_MAX: none has started */
-    int64_t going;  /* who is being deleted anyway; nothing before this counts them */
+        oldest;    /* first start at the highest priority, Unix time; INT64_MAX: none has started */
+    int64_t going; /* who is being deleted anyway; nothing before this counts them */
 };
 
 struct victims {
