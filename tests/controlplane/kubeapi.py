@@ -458,6 +458,6 @@ class Client:
         found = self.items("Event", namespace, **query)
         found.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
         return [
-            (event["reason"], event["involvedObject"]["name"], event.get("message", ""))
+            (event["reason"], event["involvedObject"].get("name", ""), event.get("message", ""))
             for event in found
         ]
